@@ -92,7 +92,8 @@ type Host struct {
 	poll       *operation
 	packing    chan struct{}       // has an element for each goroutine that packs
 	packed     *semaphore.Weighted // bytes of packed calls
-	pristine   sync.Mutex          // held by who uses the engine's last slot
+	workers    *workers
+	pristine   sync.Mutex // held by who uses the engine's last slot
 	log        *slog.Logger
 
 	implementations sync.Map // maps implementationKey to implementation
@@ -169,6 +170,7 @@ func New(_ context.Context, o Options) (*Host, error) {
 		}
 	}
 	h.closing, h.cancel = context.WithCancelCause(context.Background())
+	h.workers = newWorkers(h.closing.Done())
 	h.engine, err = wasmtime.NewEngine(wasmtime.Pool{
 		Instances: o.Instances + maxNesting + 1, WarmSlots: min(o.WarmInstances, o.Instances), MaxMemory: o.MaxMemory,
 		KeepResident: keepResident, Running: o.Running,
@@ -190,6 +192,7 @@ func (h *Host) Close() error {
 		h.users.close()
 		h.cancel(ErrClosed)
 		h.users.count.Wait()
+		h.workers.all.Wait()
 		h.mu.Lock()
 		loaded := h.loaded
 		h.loaded = nil

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/stilehost/stile/abi"
@@ -21,28 +22,44 @@ import (
 // memory are the exports through which the host takes an instance away from a call that waits: stile:extension/memory. The component is
 // not trusted: what it answers is bounded and has the right length, and it can only damage its own instances.
 type memory struct {
-	size, grow, sums, peek, patch, discard export
-	adopt                                  map[*abi.Resource]export
+	size, grow, changes, peek, patch, discard export
+	adopt                                     map[*abi.Resource]export
 
-	mu     sync.Mutex // held for moments; whoever sets the fields holds Host.pristine too
-	failed bool       // there is no base
-	key    string     // random, for sums
-	base   []byte     // the memory of a fresh instance
-	summed []byte     // its sums
+	mu      sync.Mutex // held for moments; whoever sets the fields up to pages holds Host.pristine too
+	failed  bool       // there is no base
+	base    []byte     // the memory of a fresh instance; nil until it was read
+	key     []byte     // random, for sums
+	sums    []byteSums // of the blocks of the base, and of a page of zeros after it
+	pages   []byte     // the sums of these pages, as changes gets them
+	pattern *pattern
 }
 
+// pattern is what an earlier call of the component has packed. Calls of a tool change their memory in almost the same way.
+type pattern struct {
+	dict *s2.Dict
+	uses int
+}
+
+// byteSums are the two sums of a block.
+type byteSums [2]uint64
+
 const (
-	page = 4 << 10
-	// pagesAtOnce, peekBytes and patchBytes bound what one call of an export passes.
-	pagesAtOnce = 512
-	peekBytes   = 64 << 10
-	patchBytes  = 16 << 10
-	sumBytes    = 16
-	keyBytes    = page + 32
+	page  = 4 << 10
+	block = 256
+	// pagesAtOnce, changesAtOnce, blocksAtOnce and patchBytes bound what one call of an export passes.
+	pagesAtOnce   = 512
+	changesAtOnce = 64
+	blocksAtOnce  = 192
+	patchBytes    = 48 << 10
+	changeBytes   = 16 + page/block*sumBytes
+	sumBytes      = 16
+	keyBytes      = page + 32
 	// packBytes is how much is compressed at a time.
 	packBytes = 256 << 10
 	// maxBase bounds the memory of a fresh instance, which the host keeps.
 	maxBase = 16 * mib
+	// patternUses is for how many calls a pattern serves, so that data of a call is not kept for ever. patternBytes is what it takes.
+	patternUses, patternBytes = 1000, 128 * kib
 	// packTime is what the host's own work for a byte takes at worst, in either direction: to compare, convert and compress it.
 	packTime = 4 * time.Nanosecond
 	// packedCall is what a packed call takes besides its memory, packedHandle what each of its handles takes, and packedName each name in
@@ -55,7 +72,7 @@ const (
 // exportMemory finds the exports.
 func (c *Component) exportMemory(item *wasmtime.Item) (*memory, error) {
 	m := &memory{adopt: map[*abi.Resource]export{}}
-	for name, x := range map[string]*export{"size": &m.size, "grow": &m.grow, "sums": &m.sums, "peek": &m.peek, "patch": &m.patch, "discard": &m.discard} {
+	for name, x := range map[string]*export{"size": &m.size, "grow": &m.grow, "changes": &m.changes, "peek": &m.peek, "patch": &m.patch, "discard": &m.discard} {
 		var err error
 		if *x, err = c.export(item, name); err != nil {
 			return nil, err
@@ -95,7 +112,7 @@ func (m *memory) exports() []export {
 	if m == nil {
 		return nil
 	}
-	all := []export{m.size, m.grow, m.sums, m.peek, m.patch, m.discard}
+	all := []export{m.size, m.grow, m.changes, m.peek, m.patch, m.discard}
 	for _, x := range m.adopt {
 		all = append(all, x)
 	}
@@ -105,7 +122,7 @@ func (m *memory) exports() []export {
 // free gives back the memory of the base.
 func (m *memory) free(h *Host) {
 	if m != nil && m.base != nil {
-		h.packed.Release(int64(len(m.base)))
+		h.packed.Release(baseBytes(uint32(len(m.base))))
 	}
 }
 
@@ -165,10 +182,11 @@ func (c *call) operate(op *operation, args []abi.Value) (abi.Value, error) {
 
 // packed is a call that waits without an instance.
 type packed struct {
-	size  uint32   // of its memory
-	parts [][]byte // runs of words that differ from the base, compressed
-	held  int64    // bytes of Options.PackedMemory
-	table table
+	size    uint32   // of its memory
+	parts   [][]byte // runs of words that differ from the base, compressed
+	pattern *s2.Dict // for the only part, or nil
+	held    int64    // bytes of Options.PackedMemory
+	table   table
 }
 
 var (
@@ -193,17 +211,17 @@ func (x export) in(i *wasmtime.Instance, args ...abi.Value) (abi.Value, error) {
 	return i.Call(x.index, x.params, x.result, args...)
 }
 
-// answer calls an export that returns text, and returns the bytes that it stands for, which must be as many as are wanted.
-func (x export) answer(i *wasmtime.Instance, want int, args ...abi.Value) ([]byte, error) {
+// answer calls an export that returns a text of at most this length.
+func (x export) answer(i *wasmtime.Instance, most int, args ...abi.Value) (string, error) {
 	v, err := x.in(i, args...)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	b, ok := latin1(v.(string), want)
-	if !ok {
-		return nil, &TrapError{Reason: "a function of " + abi.ExtensionMemory + " returns a text of a wrong length"}
+	text := v.(string)
+	if len(text) > most || len(text)%8 != 0 {
+		return "", &TrapError{Reason: "a function of " + abi.ExtensionMemory + " returns a text of a wrong length"}
 	}
-	return b, nil
+	return text, nil
 }
 
 // measure returns the size of an instance's memory.
@@ -219,19 +237,89 @@ func (m *memory) measure(i *wasmtime.Instance, most int64) (uint32, error) {
 	return size, nil
 }
 
-// sum returns the sums of all pages.
-func (m *memory) sum(i *wasmtime.Instance, size uint32) ([]byte, error) {
-	var all []byte
-	for at := uint32(0); at < size; at += pagesAtOnce * page {
+// changed returns the addresses of the blocks that may differ from those of a fresh instance.
+func (m *memory) changed(i *wasmtime.Instance, size uint32) (blocks []uint32, err error) {
+	var known []byte
+	for at := uint32(0); at < size; {
 		n := min(pagesAtOnce, (size-at)/page)
-		b, err := m.sums.answer(i, int(n)*sumBytes, at, n, m.key)
+		known = append(known[:0], m.key...)
+		for p := range n {
+			known = append(known, m.pages[min(int(at/page+p)*sumBytes, len(m.pages)-sumBytes):][:sumBytes]...)
+		}
+		text, err := m.changes.answer(i, textLength(changesAtOnce*changeBytes), at, n, toText(known))
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, b...)
+		end := at + n*page
+		for c := fromText(nil, text); len(c) >= changeBytes; c = c[changeBytes:] {
+			p := binary.LittleEndian.Uint32(c)
+			if p < at || p >= end || p%page != 0 {
+				return nil, &TrapError{Reason: "a function of " + abi.ExtensionMemory + " returns a wrong page"}
+			}
+			for b := range uint32(page / block) {
+				s := c[16+b*sumBytes:]
+				if m.sumOf(p+b*block) != (byteSums{binary.LittleEndian.Uint64(s), binary.LittleEndian.Uint64(s[8:])}) {
+					blocks = append(blocks, p+b*block)
+				}
+			}
+			at = p + page
+		}
+		if len(text) < textLength(changesAtOnce*changeBytes) {
+			at = end
+		}
 	}
-	return all, nil
+	return blocks, nil
 }
+
+// sumOf returns the sums of a block of a fresh instance.
+func (m *memory) sumOf(at uint32) byteSums {
+	n := int(at / block)
+	if n >= len(m.sums) {
+		n = len(m.sums) - page/block + n%(page/block)
+	}
+	return m.sums[n]
+}
+
+// sumBlock sums a block up, as the function changes does. key is the part of the key for it.
+func sumBlock(b, key []byte) (s byteSums) {
+	for at := 0; at < block; at += 32 {
+		for n := at; n < at+16; n += 4 {
+			x, y := binary.LittleEndian.Uint32(b[n:]), binary.LittleEndian.Uint32(b[n+16:])
+			for i := range s {
+				k := key[n+32*i:]
+				s[i] += uint64(x+binary.LittleEndian.Uint32(k)) * uint64(y+binary.LittleEndian.Uint32(k[16:]))
+			}
+		}
+	}
+	return s
+}
+
+// read returns blocks of an instance's memory.
+func (m *memory) read(i *wasmtime.Instance, blocks []uint32) ([]byte, error) {
+	list := make([]byte, 0, 4*len(blocks)+4)
+	for _, at := range blocks {
+		list = binary.LittleEndian.AppendUint32(list, at)
+	}
+	if len(blocks)%2 != 0 { // a text stands for whole words
+		list = binary.LittleEndian.AppendUint32(list, blocks[0])
+	}
+	count := len(list) / 4
+	text, err := m.peek.answer(i, count*textLength(block), toText(list))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) != count*textLength(block) {
+		return nil, &TrapError{Reason: "a function of " + abi.ExtensionMemory + " returns a text of a wrong length"}
+	}
+	content := make([]byte, 0, count*block)
+	for n := range blocks {
+		content = fromText(content, text[n*textLength(block):][:textLength(block)])
+	}
+	return content, nil
+}
+
+// baseBytes is what is kept of a component with a base of this size: the base, its sums and a pattern.
+func baseBytes(size uint32) int64 { return int64(size) + int64(size)/8 + patternBytes }
 
 // prepared reports whether prepare has succeeded, or never will.
 func (m *memory) prepared() (known bool, err error) {
@@ -264,9 +352,6 @@ func (m *memory) prepare(c *call, of *Component) (err error) {
 	if err != nil {
 		return err
 	}
-	key := make([]byte, keyBytes)
-	_, _ = rand.Read(key) // it never fails
-	m.key = fromLatin1(key)
 	size, err := m.measure(i, c.limits.Memory)
 	if err != nil {
 		return err
@@ -277,35 +362,64 @@ func (m *memory) prepare(c *call, of *Component) (err error) {
 		m.failed = true
 		return errKept
 	}
-	if !h.packed.TryAcquire(int64(size)) {
+	if !h.packed.TryAcquire(baseBytes(size)) {
 		return errKept
 	}
 	base := make([]byte, 0, size)
-	summed, err := m.sum(i, size)
-	for at := uint32(0); at < size && err == nil; at += peekBytes {
-		var b []byte
-		n := min(peekBytes, size-at)
-		b, err = m.peek.answer(i, int(n), at, n)
-		base = append(base, b...)
+	var blocks []uint32
+	for at := uint32(0); at < size && err == nil; at += block * uint32(len(blocks)) {
+		blocks = blocks[:0]
+		for b := at; b < size && len(blocks) < blocksAtOnce; b += block {
+			blocks = append(blocks, b)
+		}
+		var content []byte
+		content, err = m.read(i, blocks)
+		base = append(base, content...)
 	}
 	if err != nil {
-		h.packed.Release(int64(size))
+		h.packed.Release(baseBytes(size))
 		return err
+	}
+	key := make([]byte, keyBytes)
+	_, _ = rand.Read(key) // it never fails
+	var sums []byteSums
+	var pages []byte
+	for at := 0; at < len(base)+page; at += page {
+		var whole byteSums
+		for o := 0; o < page; o += block {
+			sum := sumBlock(baseBlock(base, at+o), key[o:])
+			sums = append(sums, sum)
+			whole[0], whole[1] = whole[0]+sum[0], whole[1]+sum[1]
+		}
+		pages = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(pages, whole[0]), whole[1])
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.base, m.summed = base, summed
+	m.base, m.key, m.sums, m.pages = base, key, sums, pages
 	return nil
 }
 
-var zeroPage = make([]byte, page)
+var zeroBlock = make([]byte, block)
 
-// basePage is a page of a fresh instance's memory, which is zero beyond its end.
-func (m *memory) basePage(n int) []byte {
-	if (n+1)*page > len(m.base) {
-		return zeroPage
+// baseBlock is a block of a fresh instance's memory, which is zero beyond its end.
+func baseBlock(base []byte, at int) []byte {
+	if at >= len(base) {
+		return zeroBlock
 	}
-	return m.base[n*page:][:page]
+	return base[at:][:block]
+}
+
+// patterned returns what to pack runs with: the pattern of an earlier call, or else these runs become one.
+func (m *memory) patterned(runs []byte) *s2.Dict {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.pattern == nil || m.pattern.uses == patternUses {
+		text := make([]byte, s2.MinDictSize, s2.MaxDictSize)
+		text = append(text, runs[:min(len(runs), cap(text)-len(text))]...)
+		m.pattern = &pattern{dict: s2.MakeDict(text, nil)}
+	}
+	m.pattern.uses++
+	return m.pattern.dict
 }
 
 // pack takes the instance away from a call that waits: what differs from a fresh one is kept. The caller has a place in packing. The error errKept says that the call
@@ -337,19 +451,20 @@ func (c *call) pack(of *Component, i *wasmtime.Instance) (_ *packed, err error) 
 			h.packed.Release(p.held)
 		}
 	}()
-	sums, err := m.sum(i, p.size)
+	blocks, err := m.changed(i, p.size)
 	if err != nil {
 		return nil, err
 	}
-	same := func(n int) bool {
-		if at := n * sumBytes; at < len(m.summed) {
-			return string(sums[at:][:sumBytes]) == string(m.summed[at:][:sumBytes])
-		}
-		return false
-	}
-	var runs []byte
+	runs := make([]byte, 0, min(len(blocks)*block, packBytes+blocksAtOnce*2*block))
 	flush := func() error {
-		part := bytes.Clone(packer().EncodeAll(runs, nil))
+		var part []byte
+		if p.parts == nil && len(runs) <= s2.MaxDictSize {
+			p.pattern = m.patterned(runs)
+			part = p.pattern.Encode(nil, runs)
+		} else {
+			part = packer().EncodeAll(runs, nil)
+		}
+		part = bytes.Clone(part)
 		runs = runs[:0]
 		if !h.packed.TryAcquire(int64(len(part))) {
 			return errKept
@@ -358,32 +473,24 @@ func (c *call) pack(of *Component, i *wasmtime.Instance) (_ *packed, err error) 
 		p.parts = append(p.parts, part)
 		return nil
 	}
-	pages := int(p.size) / page
-	for first := 0; first < pages; {
-		if same(first) {
-			first++
-			continue
-		}
-		last := first + 1
-		for last < pages && last-first < peekBytes/page && !same(last) {
-			last++
-		}
-		now, err := m.peek.answer(i, (last-first)*page, uint32(first*page), uint32((last-first)*page))
+	for len(blocks) > 0 {
+		some := blocks[:min(blocksAtOnce, len(blocks))]
+		blocks = blocks[len(some):]
+		now, err := m.read(i, some)
 		if err != nil {
 			return nil, err
 		}
-		if err := c.frame.work(time.Duration((last-first)*page) * packTime); err != nil {
+		if err := c.frame.work(time.Duration(len(now)) * packTime); err != nil {
 			return nil, err
 		}
-		for n := first; n < last; n++ {
-			runs = appendRuns(runs, uint32(n*page), now[(n-first)*page:][:page], m.basePage(n))
+		for n, at := range some {
+			runs = appendRuns(runs, at, now[n*block:][:block], baseBlock(m.base, int(at)))
 		}
 		if len(runs) > packBytes {
 			if err := flush(); err != nil {
 				return nil, err
 			}
 		}
-		first = last
 	}
 	if err := flush(); err != nil {
 		return nil, err
@@ -394,15 +501,15 @@ func (c *call) pack(of *Component, i *wasmtime.Instance) (_ *packed, err error) 
 	return p, nil
 }
 
-// appendRuns appends the runs of words in which a page differs from another: address, length, bytes.
+// appendRuns appends the runs of words in which a block differs from another: address, length, bytes.
 func appendRuns(runs []byte, at uint32, now, before []byte) []byte {
-	for o := 0; o < page; {
+	for o := 0; o < block; {
 		if binary.LittleEndian.Uint64(now[o:]) == binary.LittleEndian.Uint64(before[o:]) {
 			o += 8
 			continue
 		}
 		end := o + 8
-		for end < page && binary.LittleEndian.Uint64(now[end:]) != binary.LittleEndian.Uint64(before[end:]) {
+		for end < block && binary.LittleEndian.Uint64(now[end:]) != binary.LittleEndian.Uint64(before[end:]) {
 			end += 8
 		}
 		runs = binary.LittleEndian.AppendUint32(runs, at+uint32(o))
@@ -434,7 +541,12 @@ func (c *call) unpack(of *Component, p *packed) (*wasmtime.Instance, error) {
 		return nil, err
 	}
 	for _, part := range p.parts {
-		runs, err := unpacker().DecodeAll(part, nil)
+		var runs []byte
+		if p.pattern != nil {
+			runs, err = p.pattern.Decode(nil, part)
+		} else {
+			runs, err = unpacker().DecodeAll(part, nil)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("unpack a call: %w", err)
 		}
@@ -450,7 +562,7 @@ func (c *call) unpack(of *Component, p *packed) (*wasmtime.Instance, error) {
 				}
 				n = next
 			}
-			if _, err := m.patch.in(i, fromLatin1(runs[:n])); err != nil {
+			if _, err := m.patch.in(i, toText(runs[:n])); err != nil {
 				return nil, err
 			}
 			runs = runs[n:]
@@ -494,53 +606,46 @@ func (c *call) adopt(of *Component, i *wasmtime.Instance, old table) error {
 	return nil
 }
 
-const ascii = 0x8080808080808080
+// A text of stile:extension/memory stands for words of 8 bytes. The high bits of up to 7 of them come in a word of their own.
+const (
+	wordsOfGroup = 7
+	lowBits      = 0x7f7f7f7f7f7f7f7f
+	highBits     = ^uint64(lowBits)
+)
 
-// latin1 returns the bytes of a text with this many characters, none above U+00FF.
-func latin1(text string, length int) ([]byte, bool) {
-	b := make([]byte, 0, length)
-	s := []byte(text)
-	for len(s) > 0 {
-		n := 0
-		for n+8 <= len(s) && binary.LittleEndian.Uint64(s[n:])&ascii == 0 {
-			n += 8
-		}
-		if n == 0 && s[0] < 0x80 {
-			n = 1
-		}
-		switch {
-		case n > length-len(b) || len(b) == length:
-			return nil, false
-		case n > 0:
-			b, s = append(b, s[:n]...), s[n:]
-		case s[0]&0xfc == 0xc0 && len(s) > 1: // 110000xx 10xxxxxx
-			b, s = append(b, s[0]<<6|s[1]&0x3f), s[2:]
-		default:
-			return nil, false
-		}
-	}
-	return b, len(b) == length
+// textLength is the length of the text that stands for this many bytes.
+func textLength(bytes int) int {
+	words := bytes / 8
+	return 8 * (words + (words+wordsOfGroup-1)/wordsOfGroup)
 }
 
-// fromLatin1 returns the text that stands for bytes.
-func fromLatin1(b []byte) string {
-	s := make([]byte, 0, len(b)+len(b)/2)
+func toText(b []byte) string {
+	text := make([]byte, 0, textLength(len(b)))
 	for len(b) > 0 {
-		n := 0
-		for n+8 <= len(b) && binary.LittleEndian.Uint64(b[n:])&ascii == 0 {
-			n += 8
+		group := b[:min(8*wordsOfGroup, len(b))]
+		b = b[len(group):]
+		var high uint64
+		for n := 0; n < len(group); n += 8 {
+			w := binary.LittleEndian.Uint64(group[n:])
+			high |= w & highBits >> (1 + n/8)
+			text = binary.LittleEndian.AppendUint64(text, w&lowBits)
 		}
-		if n == 0 {
-			if c := b[0]; c < 0x80 {
-				s = append(s, c)
-			} else {
-				s = append(s, 0xc0|c>>6, 0x80|c&0x3f)
-			}
-			n = 1
-		} else {
-			s = append(s, b[:n]...)
-		}
-		b = b[n:]
+		text = binary.LittleEndian.AppendUint64(text, high)
 	}
-	return string(s)
+	return string(text)
+}
+
+// fromText appends the bytes that a text of whole words stands for.
+func fromText(b []byte, text string) []byte {
+	t := []byte(text)
+	b = slices.Grow(b, len(t))
+	for len(t) > 8 {
+		group := t[:min(8*wordsOfGroup, len(t)-8)]
+		high := binary.LittleEndian.Uint64(t[len(group):])
+		t = t[len(group)+8:]
+		for n := 0; n < len(group); n += 8 {
+			b = binary.LittleEndian.AppendUint64(b, binary.LittleEndian.Uint64(group[n:])|high<<(1+n/8)&highBits)
+		}
+	}
+	return b
 }

@@ -105,7 +105,8 @@ func (c *call) waitWithout(of *Component, i *wasmtime.Instance) (_ *wasmtime.Ins
 		if len(ready) > 0 || ended != nil {
 			return i, ended, nil
 		}
-		if p, err = c.pack(of, i); errors.Is(err, errBusy) {
+		c.host.workers.run(func() { p, err = c.pack(of, i) })
+		if errors.Is(err, errBusy) {
 			if ready, ended := c.awaitFor(patience); len(ready) > 0 || ended != nil {
 				return i, ended, nil
 			}

@@ -92,9 +92,6 @@ func TestParkInOnePiece(t *testing.T) {
 // another call wants.
 func TestHostileMemory(t *testing.T) {
 	start := `(i32.store (i32.const 512) (call $never (local.get $box))) (drop (call $park (i32.const 512) (i32.const 1))) (call $none)`
-	text := func(length string) string {
-		return `(i32.store (i32.const 640) (i32.const 4096)) (i32.store (i32.const 644) (i32.const ` + length + `)) (i32.const 640)`
-	}
 	wrong := "returns a text of a wrong length"
 	for _, c := range []struct {
 		name     string
@@ -105,13 +102,17 @@ func TestHostileMemory(t *testing.T) {
 		{"a size beyond its limit", map[string]string{"size": `(i32.const 0x7fff0000)`}, "returns a wrong size"},
 		{"a size of no whole pages", map[string]string{"size": `(i32.const 4097)`}, "returns a wrong size"},
 		{"a size of nothing", map[string]string{"size": `(i32.const 0)`}, ""},
-		{"sums that are too short", map[string]string{"sums": text("15")}, wrong},
-		{"sums that are too long", map[string]string{"sums": text("60000")}, wrong},
-		{"sums that are no bytes", map[string]string{"sums": `(memory.fill (i32.const 4096) (i32.const 0x20) (i32.const 1024)) ` + text("0x80000200")}, wrong},
-		{"a piece that is too short", map[string]string{"peek": text("1")}, wrong},
-		{"a piece that is too long", map[string]string{"peek": text("100000")}, wrong},
+		{"changes of no whole words", map[string]string{"changes": zeros(15)}, wrong},
+		{"changes that are too many", map[string]string{"changes": zeros(60000)}, wrong},
+		{"changes of nothing", map[string]string{"changes": zeros(0)}, ""},
+		{"a change of half a page", map[string]string{"changes": zeros(160)}, ""},
+		{"a change outside of its memory", map[string]string{"changes": `(i32.store (i32.const 4096) (i32.const 0x7f7f7000)) ` + zeros(312)}, "returns a wrong page"},
+		{"a change of no whole page", map[string]string{"changes": `(i32.store (i32.const 4096) (i32.const 256)) ` + zeros(312)}, "returns a wrong page"},
+		{"text that is no bytes", map[string]string{"changes": `(memory.fill (i32.const 4104) (i32.const 0xc3) (i32.const 304)) ` + zeros(312)}, "utf-8"},
+		{"blocks that are too short", map[string]string{"peek": zeros(296)}, wrong},
+		{"blocks that are too long", map[string]string{"peek": zeros(100000)}, wrong},
 		{"a trap", map[string]string{"size": `unreachable`}, "unreachable"},
-		{"a loop", map[string]string{"sums": `(loop $l (br $l)) unreachable`}, "limit reached: cpu"},
+		{"a loop", map[string]string{"changes": `(loop $l (br $l)) unreachable`}, "limit reached: cpu"},
 		{"a call of the host", map[string]string{"size": `(if (i32.load (i32.const 512)) (then (call $names (i32.const 1) (i32.const 700)))) (i32.const 65536)`}, "calls the host"},
 		{"a drop of its handles", map[string]string{"size": `(if (i32.load (i32.const 512)) (then (call $drop-env (i32.const 1)))) (i32.const 65536)`}, "not open"},
 	} {
@@ -250,9 +251,9 @@ func TestPackedHandlesCount(t *testing.T) {
 // continue as soon as they can.
 func TestOthersPackForLong(t *testing.T) {
 	h := newHost(t, host.Options{Limits: host.Limits{CPU: 10 * time.Second}})
-	waits := func(nanoseconds, sums string) *host.Component {
+	waits := func(nanoseconds, changes string) *host.Component {
 		return guest{
-			uses: "clock after park drop-env", data: "clock", more: remembers(map[string]string{"sums": sums}),
+			uses: "clock after park drop-env", data: "clock", more: remembers(map[string]string{"changes": changes}),
 			start: `(call $clock (local.get $env) (i32.const 2048) (i32.const 5) (i32.const 256))
 				(i32.store (i32.const 512) (call $after (i32.load (i32.const 264)) (i64.const ` + nanoseconds + `)))
 				(if (call $park (i32.const 512) (i32.const 1)) (then (return (call $none)))) (call $some)`,

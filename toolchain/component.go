@@ -169,7 +169,7 @@ func (w *componentWriter) exportInterface(n int, i *abi.Interface) {
 	}
 	options := canonicalOptions
 	if i.Name == abi.ExtensionMemory {
-		options = "(memory $memory) (realloc " + cmp.Or(w.scratch, "$realloc") + ") string-encoding=latin1+utf16" // any bytes are text
+		options = "(memory $memory) (realloc " + cmp.Or(w.scratch, "$realloc") + ") string-encoding=utf8"
 	}
 	for k, f := range i.Funcs {
 		w.line("(func $lift%d-%d%s (canon lift (core func $bindings %q) %s))", n, k, w.function(f), coreName(f), options)

@@ -8,6 +8,7 @@ import "C"
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 	"unsafe"
 
 	"github.com/stilehost/stile/abi"
@@ -424,7 +425,9 @@ func lowerFlags(t *abi.Type, bits uint32, out *cval) {
 
 // setName makes an engine string. The engine aborts the process on text that is not UTF-8, so setName excludes such text.
 func setName(n *C.wasm_name_t, s string) {
-	s = strings.ToValidUTF8(s, "\uFFFD")
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
 	C.wasm_byte_vec_new_uninitialized(n, C.size_t(len(s)))
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(n.data)), len(s)), s)
 }

@@ -1,0 +1,60 @@
+package host
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// workers are goroutines that run the steps of calls. A goroutine that has run one keeps a stack of 16 to 128 KiB for long, so the one
+// that waits for the call must be another.
+type workers struct {
+	jobs chan func()
+	idle atomic.Int32
+	all  sync.WaitGroup
+	end  <-chan struct{}
+}
+
+func newWorkers(end <-chan struct{}) *workers { return &workers{jobs: make(chan func()), end: end} }
+
+// run runs f on a worker and waits for it. A panic of f continues here.
+func (w *workers) run(f func()) {
+	ended := make(chan struct{})
+	returned := false
+	var panicked any
+	job := func() {
+		defer close(ended)
+		defer func() { panicked = recover() }()
+		f()
+		returned = true
+	}
+	select {
+	case w.jobs <- job:
+	default:
+		w.all.Go(func() { w.work(job) })
+	}
+	<-ended
+	if panicked != nil {
+		panic(panicked)
+	}
+	if !returned { // f has ended its goroutine
+		runtime.Goexit()
+	}
+}
+
+// work runs a job, then others, as long as there are not enough idle workers.
+func (w *workers) work(job func()) {
+	for {
+		job()
+		if w.idle.Add(1) > int32(2*runtime.GOMAXPROCS(0)) {
+			w.idle.Add(-1)
+			return
+		}
+		select {
+		case job = <-w.jobs:
+			w.idle.Add(-1)
+		case <-w.end:
+			return
+		}
+	}
+}
