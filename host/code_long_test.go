@@ -16,7 +16,7 @@ import (
 // many times, and of random modules. STILE_TEST_SEED=n repeats the random modules of a run.
 func TestLongEstimate(t *testing.T) {
 	t.Run("bombs", func(t *testing.T) {
-		e := &estimates{factor: 2}
+		e := strict()
 		for _, b := range slices.Concat(bombs, bodies) {
 			for _, part := range [][2]int{{8, 1}, {2, 1}, {1, 1}, {1, 8}} {
 				if n, m := b.n/part[0], b.m/part[1]; n > 0 && (b.m == 0) == (m == 0) {
@@ -27,7 +27,7 @@ func TestLongEstimate(t *testing.T) {
 		e.report(t, len(bombs))
 	})
 	t.Run("instructions", func(t *testing.T) {
-		e := &estimates{factor: 2}
+		e := strict()
 		for _, o := range ops {
 			for _, shape := range [][2]int{{1500, 0}, {3000, 24}, {3000, 120}} {
 				m := newModule()
@@ -58,13 +58,40 @@ func TestLongEstimate(t *testing.T) {
 		}
 		t.Logf("STILE_TEST_SEED=%d", seed)
 		const many = 200
-		e := &estimates{factor: 2}
+		e := strict()
 		for i := range many {
 			r := rand.New(rand.NewPCG(seed, uint64(i)))
 			e.check(t, fmt.Sprintf("random module %d of seed %d", i, seed), componentOf(randomModule(r, 20_000)))
 		}
 		e.report(t, many/2)
 	})
+}
+
+// common is the cost of the reference on a common machine. Estimates are for such a machine.
+const common = 400 * time.Millisecond
+
+// reference is a component with a long function and many short ones.
+func reference() []byte {
+	m := newModule()
+	m.add(0, []byte{tF64}, get(0), repeat(12_000, 0x9f), []byte{0x24, 3})
+	for range 6000 {
+		m.add(0, nil, []byte{0x23, 0, 0x24, 0})
+	}
+	return alone(m)
+}
+
+// strict compares with the speed of this machine. It measures that at the first check, at every tenth, because other load comes and goes, and
+// when anew is set.
+func strict() *estimates {
+	slowness, checked := 1.0, 0
+	return &estimates{factor: 2, always: 5 * time.Millisecond, slow: func(t *testing.T, anew bool) float64 {
+		if checked%10 == 0 || anew {
+			slowness = max(1, float64(measure(t, reference()).Time)/float64(common))
+			checked = 0
+		}
+		checked++
+		return slowness
+	}}
 }
 
 func (e *estimates) report(t *testing.T, least int) {

@@ -225,7 +225,7 @@ func TestTurns(t *testing.T) {
 		cancelled <- err
 	}()
 	<-first.inside
-	if _, err := neighbour.Do(t.Context(), host.Request{Tool: "t", Limits: host.Limits{Wall: 10 * time.Second}}); err != nil {
+	if _, err := neighbour.Do(t.Context(), host.Request{Tool: "t", Limits: host.Limits{Wall: 2 * time.Minute}}); err != nil {
 		t.Errorf("beside a guest that waits: %v", err)
 	}
 	var ended sync.WaitGroup
@@ -235,7 +235,7 @@ func TestTurns(t *testing.T) {
 		}
 	})
 	<-second.inside
-	if _, err := neighbour.Do(t.Context(), host.Request{Tool: "t", Limits: host.Limits{Wall: 10 * time.Second}}); err != nil {
+	if _, err := neighbour.Do(t.Context(), host.Request{Tool: "t", Limits: host.Limits{Wall: 2 * time.Minute}}); err != nil {
 		t.Errorf("beside a guest that passed much: %v", err)
 	}
 	cancel()
@@ -294,7 +294,7 @@ func TestQuick(t *testing.T) {
 			var ended sync.WaitGroup
 			ended.Go(func() { _, _ = waits.Call(t.Context(), "t", nil, host.Env{"box": c}) })
 			<-held.inside
-			wall := 10 * time.Second
+			wall := 2 * time.Minute
 			if test.keeps {
 				wall = 20 * time.Millisecond
 			}

@@ -296,7 +296,7 @@ func soon[T any](t *testing.T, c <-chan T, what string) (value T) {
 	t.Helper()
 	select {
 	case value = <-c:
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatalf("it never came: %s", what)
 	}
 	return value

@@ -342,7 +342,7 @@ func TestEndings(t *testing.T) {
 func TestEndedStream(t *testing.T) {
 	for _, p := range modeltest.Protocols {
 		s := modeltest.Serve(t, hang(p.Start, p.Content("done"), p.Stop(p.Normal(), true)))
-		got, err := p.Model(t, s, model.Options{Timeout: 5 * time.Second}).Complete(t.Context(), hello, nil)
+		got, err := p.Model(t, s, model.Options{Timeout: time.Minute}).Complete(t.Context(), hello, nil)
 		if err != nil || got.Text != "done" {
 			t.Errorf("%s: %+v, %v", p.Name, got, err)
 		}

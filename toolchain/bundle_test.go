@@ -518,7 +518,7 @@ func TestBuildsTakeTurns(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(20 * time.Second): // it waits for all of them
+		case <-time.After(2 * time.Minute): // it waits for all of them
 			t.Error("another of many was next")
 			close(release)
 			ended.Wait()

@@ -19,7 +19,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-func newEvaluator(t *testing.T, limits host.Limits) (*toolchain.Toolchain, *toolchain.Evaluator) {
+func newEvaluator(t testing.TB, limits host.Limits) (*toolchain.Toolchain, *toolchain.Evaluator) {
 	t.Helper()
 	_, tools := newToolchain(t, host.Options{Limits: limits})
 	e, err := tools.Evaluator(t.Context(), map[string]string{

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
@@ -92,16 +93,16 @@ func TestGrantsInTypeScript(t *testing.T) {
 			files := s.workspace.Workspace("grants")
 			grant := func(capability abi.Capability) *host.Grant { return host.NewGrant(capability, c.options) }
 			api, under, blobs, values := grant(httpcap.Allow(rule)), grant(files), grant(blob.NewStore(blob.StoreOptions{})), grant(s.kv.Bucket("grants"))
-			out, err := s.tool(t, c.body, "").Call(t.Context(), "t", []byte(`{"site":"`+server.URL+`"}`), host.Env{
+			r, err := s.tool(t, c.body, "").Do(t.Context(), host.Request{Tool: "t", Input: []byte(`{"site":"` + server.URL + `"}`), Limits: host.Limits{CPU: time.Minute}, Env: host.Env{
 				"api": api, "files": under, "free": host.NewGrant(files, host.GrantOptions{}), "blobs": blobs, "values": values,
 				"console": console.To(func(console.Level, string) {
 					for _, g := range []*host.Grant{api, under, blobs, values} {
 						g.Revoke("by the owner")
 					}
 				}),
-			})
-			if err != nil || string(out) != c.want {
-				t.Errorf("got %s, %v, want %s", out, err, c.want)
+			}})
+			if err != nil || string(r.Output) != c.want {
+				t.Errorf("got %s, %v, want %s", r.Output, err, c.want)
 			}
 			if strings.Contains(c.body, "endless") {
 				<-gone // the server has seen the disconnection

@@ -135,8 +135,9 @@ func sized(shape func(n int) map[string]string, size int) map[string]string {
 }
 
 // TestFlatWork bundles flat shapes of a size that takes little time, and compares with the estimate.
-func TestFlatWork(t *testing.T) {
-	slow := slowness(t)
+func TestFlatWork(t *testing.T) { loose.flat(t) }
+
+func (o tolerance) flat(t *testing.T) {
 	for name, shape := range flatShapes {
 		files := sized(shape, maxInside/8)
 		flat, work := flatWork{}, time.Duration(0)
@@ -146,7 +147,7 @@ func TestFlatWork(t *testing.T) {
 		b := newBundler(Source{FS: tree(files), Entry: "main.ts"}, nil)
 		start := usagetest.Processor()
 		_, _ = b.bundle(t.Context())
-		if took := usagetest.Processor() - start; took > 50*time.Millisecond+time.Duration(4*slow*float64(work)) {
+		if took := usagetest.Processor() - start; !o.allows(took, work) {
 			t.Errorf("%s: took %v, estimated at %v", name, took, work)
 		}
 		if large := sized(shape, 200_000); name != "cases twice" {
@@ -155,7 +156,7 @@ func TestFlatWork(t *testing.T) {
 			if bad, ok := errors.AsType[*BuildError](err); !ok || !strings.Contains(bad.Problems[0].Text, "can take longer than the limit of 1m0s") {
 				t.Errorf("%s, 200 KB of it, without a bundler: %.200v", name, err)
 			}
-			if took := usagetest.Processor() - start; took > 2*time.Second {
+			if took := usagetest.Processor() - start; took > 20*time.Second {
 				t.Errorf("%s: it took %v to refuse", name, took)
 			}
 		}
@@ -198,7 +199,7 @@ func TestFlatSources(t *testing.T) {
 // allBuildsEnd waits for the cancelled builds. A build ends with its process.
 func allBuildsEnd(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for range maxBuilds {
 		if building.Take(ctx) != nil {
@@ -227,7 +228,7 @@ func TestBundlerFails(t *testing.T) {
 				bundlerLimits.Time = time.Second
 			}
 			b := newBundler(Source{FS: large, Entry: "main.ts"}, helper(does))
-			b.time = 20 * time.Second
+			b.time = 2 * time.Minute
 			if strings.Contains(want, "500ms") {
 				b.time = 500 * time.Millisecond
 			}

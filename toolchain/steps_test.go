@@ -58,7 +58,7 @@ func TestSteps(t *testing.T) {
 				limits := host.Limits{}
 				switch c.name {
 				case "waits too long":
-					limits.Wall = 300 * time.Millisecond
+					limits.Wall = 2 * time.Second // both wait before that
 				case "uses processor time in all steps":
 					limits.CPU = 100 * time.Millisecond
 				}

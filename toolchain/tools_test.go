@@ -241,13 +241,9 @@ func TestToolsAreBounded(t *testing.T) {
 		{"forest", "limit reached: pending (4): tools that one call may run at a time", host.Limits{Pending: 4}},
 	} {
 		t.Run(c.tool+" "+c.want, func(t *testing.T) {
-			started := time.Now()
 			r, err := w.call(t.Context(), c.tool+"_t", host.Env{"clock": clock.System()}, c.limits)
 			if !strings.Contains(string(r.Output)+errorText(err), c.want) {
 				t.Errorf("got %s, %v, want %s", r.Output, err, c.want)
-			}
-			if took := time.Since(started); took > 50*time.Second {
-				t.Errorf("it took %v", took)
 			}
 		})
 	}

@@ -36,3 +36,17 @@ func TestLongFloods(t *testing.T) {
 		}
 	}
 }
+
+// TestLongHandshakes compares the charge for handshakes with the processor time that they take.
+func TestLongHandshakes(t *testing.T) {
+	quiet(t)
+	chains := handshakes(t)
+	handshakeWith(t, chains["one certificate"].chain) // the first takes longer
+	for name, c := range chains {
+		charged, took := handshakeWith(t, c.chain)
+		t.Logf("%-24s %v were charged for %v", name, charged, took)
+		if took > 2*charged+5*time.Millisecond { // the rest is noise
+			t.Errorf("%s: %v were charged for %v", name, charged, took)
+		}
+	}
+}

@@ -240,7 +240,7 @@ func TestFloodsEnd(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			s := f.serve(t, 1<<30)
 			var left atomic.Int64
-			left.Store(int64(30 * time.Millisecond)) // more than the handshake
+			left.Store(int64(150 * time.Millisecond)) // more than the handshake, on a slow machine too
 			c, url := charging(t, s.at, s.roots, func(took time.Duration) error {
 				if left.Add(-int64(took)) < 0 {
 					return errors.New("nothing is left")
@@ -288,11 +288,15 @@ func TestContentIsNotWork(t *testing.T) {
 		roots.AddCert(server.Certificate())
 		var charged work
 		c, url := charging(t, port(t, server.Listener.Addr()), roots, charged.add)
-		if have := do(t, c, Request{Method: "GET", URL: url}); have.err != nil {
-			t.Fatal(have.err)
+		var before time.Duration
+		for range 2 { // the second needs no handshake
+			before = charged.all()
+			if have := do(t, c, Request{Method: "GET", URL: url}); have.err != nil {
+				t.Fatal(have.err)
+			}
 		}
-		if charged.all() > total*frameWork/2+handshakeWork {
-			t.Errorf("HTTP/%d: %v were charged", protocol, charged.all())
+		if took := charged.all() - before; took > total*frameWork/2 {
+			t.Errorf("HTTP/%d: %v were charged", protocol, took)
 		}
 	}
 }

@@ -178,8 +178,8 @@ func TestReceivedIsCharged(t *testing.T) {
 	}
 }
 
-// TestDecodingTakesTime has a server send data that takes work to decode, empty blocks and zeros. The call is charged for the time. When none is
-// left, decoding stops.
+// TestDecodingTakesTime has a server send data that takes work to decode, empty blocks and zeros. The call is charged for the time, piece by piece. When
+// none is left, decoding stops.
 func TestDecodingTakesTime(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("threads are measured on Linux only")
@@ -194,27 +194,35 @@ func TestDecodingTakesTime(t *testing.T) {
 				w.Header().Set("Content-Encoding", "gzip")
 				_, _ = w.Write(body)
 			})
-			left, beyond := 5*time.Millisecond, 0
-			ctx := abi.WithWork(t.Context(), func(took time.Duration) error {
-				if left < 0 {
-					beyond++
+			pieces, beyond := 0, 0
+			read := func(left time.Duration) error {
+				pieces, beyond = 0, 0
+				c, err := client(t, Options{Rules: []Rule{good(at)}}).grant.Open(abi.WithWork(t.Context(), func(took time.Duration) error {
+					pieces++
+					if left < 0 {
+						beyond++
+					}
+					if left -= took; left < 0 {
+						return errors.New("over")
+					}
+					return nil
+				}))
+				if err != nil {
+					t.Fatal(err)
 				}
-				if left -= took; left < 0 {
-					return errors.New("over")
+				exchange, err := c.(*Client).Start(t.Context(), get(at, "/"))
+				if err != nil {
+					t.Fatal(err)
 				}
-				return nil
-			})
-			c, err := client(t, Options{Rules: []Rule{good(at)}}).grant.Open(ctx)
-			if err != nil {
-				t.Fatal(err)
+				defer func() { _ = exchange.Close() }()
+				_, err = exchange.Text(t.Context(), 16<<20)
+				return err
 			}
-			exchange, err := c.(*Client).Start(t.Context(), get(at, "/"))
-			if err != nil {
-				t.Fatal(err)
+			if err := read(time.Hour); errors.Is(err, abi.ErrExhausted) || pieces < 300 {
+				t.Errorf("got %v, charged in %d pieces", err, pieces)
 			}
-			defer func() { _ = exchange.Close() }()
-			if _, err := exchange.Text(t.Context(), 16<<20); !errors.Is(err, abi.ErrExhausted) || !strings.Contains(err.Error(), "over") || beyond > 2 || left < -100*time.Millisecond {
-				t.Errorf("got %v, with %v left and %d reads after", err, left, beyond)
+			if err := read(5 * time.Millisecond); !errors.Is(err, abi.ErrExhausted) || !strings.Contains(err.Error(), "over") || beyond > 2 {
+				t.Errorf("got %v, with %d pieces after", err, beyond)
 			}
 		})
 	}

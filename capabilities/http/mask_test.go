@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/usagetest"
@@ -155,31 +154,21 @@ func TestEchoesInLines(t *testing.T) {
 	}
 }
 
-// One pass costs no more for a text in which a secret could begin at every byte.
+// TestMaskIsLinear masks texts in which a secret could begin at every byte. A search that starts again at each of them would take
+// thousands of times as long as is charged; the bound is far from what a slow machine takes, too.
 func TestMaskIsLinear(t *testing.T) {
 	forms := (secrets{}).with(strings.Repeat("a", maxSecret-1) + "b")
 	const size = 4 << 20
-	took := func(text string) time.Duration {
-		before := usagetest.Processor()
-		n, err := io.Copy(io.Discard, &maskReader{r: strings.NewReader(text), secrets: forms})
-		if err != nil || n != size {
-			t.Fatal(n, err)
-		}
-		return usagetest.Processor() - before
-	}
-	plain := took(strings.Repeat("x", size))
 	for name, text := range map[string]string{
 		"begun": strings.Repeat("a", size), "nearly": strings.Repeat(strings.Repeat("a", maxSecret-1)+"c", size/maxSecret), "whole": strings.Repeat(strings.Repeat("a", maxSecret-1)+"b", size/maxSecret),
 		"lines": strings.Repeat(strings.Repeat("a", 63)+"\n", size/64), "short lines": strings.Repeat(strings.Repeat("a", 15)+"\n", size/16), "breaks begun": strings.Repeat(`%0D%\r\\`, size/8),
 	} {
-		hostile := took(text)
-		for range 2 { // other processes use the processor too
-			if hostile > 8*plain {
-				hostile = min(hostile, took(text))
-			}
-		}
-		if hostile > 8*plain {
-			t.Errorf("%s: %v, and %v for a plain text", name, hostile, plain)
+		before := usagetest.Processor()
+		n, err := io.Copy(io.Discard, &maskReader{r: strings.NewReader(text), secrets: forms})
+		took := usagetest.Processor() - before
+		t.Logf("%s: %v", name, took)
+		if err != nil || n != size || took > 100*size*maskWork {
+			t.Errorf("%s: %d bytes in %v, %v", name, n, took, err)
 		}
 	}
 }

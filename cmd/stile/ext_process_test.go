@@ -48,7 +48,7 @@ func newHome(t *testing.T) *home {
 	if err := os.WriteFile(filepath.Join(dir, "cache.key"), key, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // so that a process that hangs fails its test
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // so that a process that hangs fails its test
 	t.Cleanup(cancel)
 	return &home{ctx, t, dir, append(os.Environ(), "STILE_HOME="+dir, "STILE_CACHE="+cache, "STILE_KEYRING=off", "STILE_USER=tom")}
 }

@@ -110,7 +110,7 @@ func TestArchiveAuditConcurrently(t *testing.T) {
 	now = now.Add(48 * time.Hour)
 	var other memory
 	slow := &memory{sync: func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := m.Refuse(ctx, draft("two", "2", ""), "no"); err != nil {
 			t.Errorf("others cannot write: %v", err)

@@ -40,7 +40,7 @@ func TestRevokeEndsCallsOfEarlierVersions(t *testing.T) {
 	m, other := h.open(), h.open()
 	write(t, m, holding(1))
 	eventually(t, other, "the other process has the tool", func() bool { return len(offered(t, other, agent)) == 1 })
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
 	defer cancel()
 	here, there := begins(t, m, ctx, "slow_get"), begins(t, other, ctx, "slow_get")
 	write(t, m, holding(2))
@@ -64,7 +64,7 @@ func TestRevokeEndsCallsInAnotherOrder(t *testing.T) {
 	second.Author = "agent:b"
 	asked := write(t, m, first).Release
 	approve(t, m, write(t, m, second).Release)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	ended := begins(t, m, ctx, "slow_get")
 	approve(t, m, asked)
@@ -89,7 +89,7 @@ func TestCloseWaitsForCallsOfEarlierVersions(t *testing.T) {
 	for m.enter() == nil { // until Close has begun
 		m.calls.Done()
 	}
-	late, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	late, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	if _, err := m.Call(late, Call{Viewer: agent, Tool: "slow_get"}); !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v, want ErrClosed", err)

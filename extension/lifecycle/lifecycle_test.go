@@ -165,7 +165,7 @@ func isGone(t *testing.T, m *Manager, name string) {
 // eventually waits for an effect of another goroutine or manager.
 func eventually(t *testing.T, m *Manager, what string, ok func() bool) {
 	t.Helper()
-	late := time.After(10 * time.Second)
+	late := time.After(2 * time.Minute)
 	for {
 		changed := m.Changed()
 		if ok() {

@@ -407,7 +407,7 @@ func TestInChromium(t *testing.T) {
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)
 	defer cancel()
-	late := time.AfterFunc(time.Minute, cancel)
+	late := time.AfterFunc(5*time.Minute, cancel)
 	defer late.Stop()
 	revoke := `button[aria-label="Revoke notes of agent:a"]`
 	open := fmt.Sprintf(`a[href="requests/%d"]`, r.ID)

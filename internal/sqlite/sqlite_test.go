@@ -372,7 +372,7 @@ func TestCancel(t *testing.T) {
 		if err := add(ctx, db, 1); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("waiting for the writer: %v", err)
 		}
-		if late := time.Since(start); late > 5*time.Second {
+		if late := time.Since(start); late > time.Minute {
 			t.Errorf("cancelled %v late", late)
 		}
 		return nil

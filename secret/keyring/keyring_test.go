@@ -37,7 +37,7 @@ func TestNoKeyring(t *testing.T) {
 
 func unreachable(t *testing.T, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	s, err := secret.Open(ctx, t.TempDir(), secret.Options{Keyring: System{}})
 	if err != nil {

@@ -423,7 +423,6 @@ func TestOtherBytes(t *testing.T) {
 		r.mu.Lock()
 		r.asked = nil
 		r.mu.Unlock()
-		began := time.Now()
 		_, err := resolve(t, c, map[string]string{name: "*"})
 		got := problems(t, err)
 		if !strings.Contains(got, "the registry's archive of "+name+"@1.0.0 does not match the digest that the registry promises") || strings.Contains(got, "exit status") || strings.Contains(got, "lockfile") {
@@ -432,8 +431,8 @@ func TestOtherBytes(t *testing.T) {
 		r.mu.Lock()
 		asked := strings.Count(strings.Join(r.asked, "\n"), "tgz")
 		r.mu.Unlock()
-		if took := time.Since(began); asked != 1 || took > 30*time.Second {
-			t.Errorf("it was asked for %d times, and took %v", asked, took)
+		if asked != 1 {
+			t.Errorf("it was asked for %d times", asked)
 		}
 	}
 }

@@ -244,7 +244,7 @@ func started(t *testing.T, pid string) int {
 // ends fails if a process goes on. A zombie counts as ended.
 func ends(t *testing.T, process int) {
 	t.Helper()
-	late := time.After(time.Minute)
+	late := time.After(2 * time.Minute)
 	for tick := time.Tick(5 * time.Millisecond); ; {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))
 		if errors.Is(err, fs.ErrNotExist) || strings.Contains(string(status), ") Z ") {
@@ -282,7 +282,7 @@ func TestSettingsAreWaitedFor(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Error("the second one waits for the first")
 	}
 	cancel()
