@@ -23,7 +23,7 @@ build: build-stile ## build bin/stile and the programs that it starts
 build-stile: ## build bin/stile alone
 	go $(BUILD) -o $(BIN)/stile ./cmd/stile
 
-demo: build ## obtain the engine and run three example tools; the last is denied, and the error says what would allow it
+demo: build-stile ## build bin/stile, obtain the engine and run three example tools; the last is denied, and the error says what would allow it
 	.ci/demo bin/stile
 
 # in_steps makes targets one after the other and prints how long each took.
