@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/wit"
 )
 
@@ -60,12 +61,12 @@ func TestEveryOperationHasACost(t *testing.T) {
 	}
 	for _, name := range want {
 		if !slices.Contains(have, name) {
-			t.Errorf("%s has no row", name)
+			t.Errorf("%s has no row in the table of SECURITY.md, \"What each operation costs the host\"", name)
 		}
 	}
 	for _, name := range have {
 		if !slices.Contains(want, name) {
-			t.Errorf("there is no function %s", name)
+			t.Errorf("SECURITY.md has a row for %s, and there is no such function", name)
 		}
 	}
 }
@@ -75,4 +76,31 @@ func operationName(f *abi.Func) string {
 	name, _, _ := strings.Cut(f.Interface.Name, "@")
 	name = strings.TrimPrefix(strings.TrimPrefix(name, "stile:capability/"), "stile:")
 	return name + "." + strings.TrimPrefix(f.Name, "[method]")
+}
+
+// TestKindsAreListed checks that the tables of kinds have each built-in kind.
+func TestKindsAreListed(t *testing.T) {
+	list := func(file, heading string) string {
+		_, section, found := strings.Cut(read(t, file), "\n## "+heading+"\n")
+		if !found {
+			t.Fatalf("%s has no section %q", file, heading)
+		}
+		section, _, _ = strings.Cut(section, "\n## ")
+		var cells strings.Builder // the first of each row
+		for line := range strings.Lines(section) {
+			if first, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | "); ok && strings.HasPrefix(line, "| ") {
+				cells.WriteString(first + "\n")
+			}
+		}
+		return cells.String()
+	}
+	kinds, manifest := list("capabilities.md", "Kinds"), list("manifest.md", "Bindings")
+	for _, k := range capabilities.Builtin.All() {
+		if !strings.Contains(kinds, "`"+k.Name+"`") {
+			t.Errorf("the table of kinds in capabilities.md has no row for %s", k.Name)
+		}
+		if k.Parse != nil && !strings.Contains(manifest, "`"+k.Name+"`") {
+			t.Errorf("the table of kinds in manifest.md has no row for %s", k.Name)
+		}
+	}
 }

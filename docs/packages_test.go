@@ -38,7 +38,7 @@ func (p goPackage) lacks() (string, error) {
 			return "", nil
 		}
 	}
-	return "an example", nil
+	return "an example: a func Example in a test file", nil
 }
 
 // TestPackages holds that each package has a package comment and an example.
@@ -57,8 +57,10 @@ func TestPackages(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if lack, err := p.lacks(); lack != "" || err != nil {
-			t.Errorf("%s lacks %s (%v)", p.ImportPath, lack, err)
+		if lack, err := p.lacks(); err != nil {
+			t.Errorf("%s: %v", p.ImportPath, err)
+		} else if lack != "" {
+			t.Errorf("%s lacks %s", p.ImportPath, lack)
 		}
 	}
 	if checked < 30 {
@@ -81,8 +83,8 @@ func TestIncompletePackages(t *testing.T) {
 		want            string
 	}{
 		{"m/a", "a", doc, []string{"a_test.go", "b_test.go"}, ""},
-		{"m/a", "a", doc, []string{"a_test.go"}, "an example"},
-		{"m/a", "a", doc, nil, "an example"},
+		{"m/a", "a", doc, []string{"a_test.go"}, "an example: a func Example in a test file"},
+		{"m/a", "a", doc, nil, "an example: a func Example in a test file"},
 		{"m/a", "a", "", []string{"b_test.go"}, "a package comment that begins with Package a"},
 		{"m/a", "a", "Package ab does a thing.", []string{"b_test.go"}, "a package comment that begins with Package a"},
 		{"m/internal/a", "a", "", nil, ""},

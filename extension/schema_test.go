@@ -2,12 +2,16 @@ package extension
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/stilehost/stile/capabilities"
 )
 
 // onlyParse are the cases that the schema accepts, because a schema cannot express them or would become unreadable.
@@ -73,5 +77,31 @@ func TestSchema(t *testing.T) {
 	}
 	if manifests == 0 {
 		t.Error("there are no examples")
+	}
+}
+
+// TestSchemaHasKinds checks that the schema has each kind that a manifest can ask for, with a form that accepts the kind's example.
+func TestSchemaHasKinds(t *testing.T) {
+	schema := compileSchema(t)
+	text, err := os.ReadFile("manifest.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields struct {
+		Properties struct {
+			Permissions struct{ Properties map[string]any }
+		}
+	}
+	if err := json.Unmarshal(text, &fields); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range capabilities.Builtin.All() {
+		manifest := fmt.Appendf(nil, `{"name": "a", "version": "1.0.0", "description": "a", "tools": ["a"], "bindings": {"a": {%q: %s}}}`, k.Name, k.Example)
+		if k.Parse != nil && !accepts(t, schema, manifest) {
+			t.Errorf(`manifest.schema.json refuses {%q: %s}: add the kind to "$defs", "binding"`, k.Name, k.Example)
+		}
+		if k.Permission != "" && fields.Properties.Permissions.Properties[k.Permission] == nil {
+			t.Errorf(`manifest.schema.json does not know the short form %q: add it to "properties", "permissions"`, k.Permission)
+		}
 	}
 }

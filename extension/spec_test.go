@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/console"
@@ -16,6 +17,7 @@ import (
 	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/capability"
 )
 
 func TestParseSpecs(t *testing.T) {
@@ -67,8 +69,19 @@ func TestParseSpecs(t *testing.T) {
 	}
 }
 
+// oneOf names the built-in kinds that a text can have, as problems do.
+func oneOf(has func(*capability.Kind) bool) string {
+	var names []string
+	for _, k := range capabilities.Builtin.All() {
+		if has(k) {
+			names = append(names, k.Name)
+		}
+	}
+	return "one of " + strings.Join(names, ", ")
+}
+
 func TestParseSpecsRefuses(t *testing.T) {
-	all := "one of http, workspace, kv, clock, random, console, blob, dir, tools"
+	all := oneOf(func(k *capability.Kind) bool { return k.ParseSpec != nil })
 	tests := []struct {
 		specs []string
 		want  string
