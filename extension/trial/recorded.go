@@ -48,7 +48,7 @@ var contract = sync.OnceValues(func() (*abi.Resolve, error) { return abi.ParseCa
 // extension and bindings, the test passes, unless the call depended on something that recordings lack: how long something took,
 // which of several requests was answered first, and response headers other than those that tools ask for.
 //
-// The test has the answers of http, kv and workspace, and the time if the call saw only one. A *[RecordingError] says what a test
+// The test has the answers of the bindings, and the time if the call saw only one. A *[RecordingError] says what a test
 // cannot answer, and a *[host.DamagedError] says that the recording cannot be read. Redacted content is not in the test; if the test
 // would need it, that is an error.
 func FromRecording(r *host.Recording) (extension.Test, error) {
@@ -160,7 +160,7 @@ func (c *converter) step(at int, o host.RecordedValues) error {
 	kind := c.kinds.Of(o.Interface)
 	switch {
 	case kind == nil || kind.Learn == nil:
-		return double.ErrUnanswered
+		return errors.New("a test cannot give answers for this kind of capability")
 	case o.Error != nil:
 		return fmt.Errorf("it ended the call: %s", double.Quoted(o.Error.Message))
 	case c.bindings[binding{o.Binding, o.Interface}] == double.Indifferent:

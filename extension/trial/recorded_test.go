@@ -293,7 +293,7 @@ func TestRecordedRefused(t *testing.T) {
 		{"overwrites", `{}`, "directory.edit", "did not read completely"},
 		{"swap", `{}`, "bucket.compare-and-set", "did not read completely"},
 		{"draw", `{}`, "random.u64", "a test draws other random numbers"},
-		{"call", `{}`, "stile:capability/tools@0.1.0#", "cannot give the answer"},
+		{"call", `{}`, "stile:capability/tools@0.1.0#", "cannot give answers for this kind"},
 		{"long", `{}`, "bucket.set", "too long to be in the recording"},
 		{"later", `{}`, "clock.now", "saw time pass"},
 		{"ask", url("/away"), "exchange.head", "was redirected"},
