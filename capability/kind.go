@@ -45,11 +45,14 @@ type Kind struct {
 
 	// Parse reads a grant from a manifest. It is nil if a manifest cannot ask for the kind. Problems go to r.
 	Parse func(r *Reader, n *Node) Grant
-	// ParsePermission reads the short form.
+	// ParsePermission reads the short form. It is nil if there is none.
 	ParsePermission func(r *Reader, n *Node) Grant
 	// ParseSpec reads a binding of a command line. It is nil if a command line cannot give one. An error is a
 	// *[double.MistakeError].
 	ParseSpec func(Spec) (Grant, error)
+	// SpecForm is the form of such a binding after "NAME=", e.g. "kv:STORE", and SpecMeans says in one or more lines what it binds. Help
+	// shows both. A kind without them is listed by its name.
+	SpecForm, SpecMeans string
 
 	// Learn returns the Answerer for a binding of a recorded call, to make a test from the call. It is nil if tests cannot answer
 	// recorded operations of the kind.

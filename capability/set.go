@@ -11,13 +11,17 @@ import (
 // Set is an ordered set of kinds. It is immutable; With returns a larger one.
 type Set struct{ kinds []*Kind }
 
-// NewSet returns a set. It panics if two kinds have the same name, which is a bug in the program.
+// NewSet returns a set. It panics if two kinds have the same name, or if a kind has only one of Permission and
+// ParsePermission, which is a bug in the program.
 func NewSet(kinds ...*Kind) Set {
 	for i, k := range kinds {
 		if slices.ContainsFunc(kinds[:i], func(other *Kind) bool {
 			return other.Name == k.Name || other.Permission != "" && other.Permission == k.Permission
 		}) {
 			panic("two kinds of capability are called " + k.Name)
+		}
+		if (k.Permission == "") != (k.ParsePermission == nil) {
+			panic("the kind of capability " + k.Name + " has only one of Permission and ParsePermission")
 		}
 	}
 	return Set{kinds}
@@ -92,10 +96,14 @@ func (s Set) Parse(r *jsonform.Reader, n *jsonform.Node) Grant {
 // *[MistakeError].
 func (s Set) ParseSpec(name, text string) (Grant, error) {
 	head, options, _ := strings.Cut(text, ",")
-	kind, argument, hasArgument := strings.Cut(head, ":")
-	if k := s.find(func(k *Kind) bool { return k.ParseSpec != nil && k.Name == kind }); k != nil {
-		return k.ParseSpec(Spec{name, argument, hasArgument, options})
+	for _, k := range s.kinds {
+		// The name of a kind can be that of a WIT interface, which has a ":" itself.
+		rest, is := strings.CutPrefix(head, k.Name)
+		if argument, has := strings.CutPrefix(rest, ":"); is && k.ParseSpec != nil && (has || rest == "") {
+			return k.ParseSpec(Spec{name, argument, has, options})
+		}
 	}
+	kind, _, _ := strings.Cut(head, ":")
 	names := s.names(func(k *Kind) string {
 		if k.ParseSpec == nil {
 			return ""

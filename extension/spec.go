@@ -60,14 +60,10 @@ func ParseSpecs(specs []string) ([]Binding, error) {
 
 // ParseSpec reads one binding of a command line, NAME=KIND[:ARGUMENT][,OPTION]...:
 //
-//	github=http:https://api.github.com/repos/**,methods=GET+POST    and what http.ParseRule reads
-//	local=http:http://*:8080/**                                     any host on that port; addresses are still checked
-//	notes=workspace:NAME[/path][,rw]                                read-only without rw
-//	files=dir:PATH[,rw]                                             a directory of the machine, read-only without rw
-//	cache=kv:NAME
-//	clock=clock    random=random    console=console    blob=blob
-//	helpers=tools:FILE[,FILE]...                                    the tools of other extensions
+//	notes=workspace:mine,rw
+//	clock=clock
 //
+// [capability.Kind.ParseSpec] of the kind reads what follows KIND. `stile run --help` lists the forms of all kinds.
 // A comma in a URL is written %2C; the path of a directory has none. An error is a *[SpecError].
 func ParseSpec(spec string) (Binding, error) {
 	fail := func(instead, format string, args ...any) (Binding, error) {

@@ -19,6 +19,10 @@ var Kind = &capability.Kind{
 	Name: "http", Interface: Interface, Permission: "network", Example: `[ { "host": "..." } ]`,
 	Globals: []string{"fetch"}, GlobalBinding: "network",
 	Parse: read, ParsePermission: readPermission, ParseSpec: readSpec, Learn: newRecorded,
+	SpecForm: "http:URL-PATTERN[,option]...",
+	SpecMeans: `requests; options: methods=GET+POST, headers=x-name, max-response=BYTES,
+addresses=127.0.0.0/8 for hosts that are not public,
+credential=SECRET,as=bearer|basic|header:NAME|query:NAME`,
 }
 
 // Rights allow the requests that at least one rule allows.

@@ -20,6 +20,7 @@ const File = "kv.db"
 var Kind = &capability.Kind{
 	Name: "kv", Interface: Interface, Permission: "kv", Example: "true",
 	Parse: parse, ParsePermission: parse, ParseSpec: parseSpec, Learn: newRecorded,
+	SpecForm: "kv:STORE", SpecMeans: "values under keys, kept in STILE_HOME",
 }
 
 func parse(r *jsonform.Reader, n *jsonform.Node) capability.Grant {

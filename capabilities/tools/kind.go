@@ -15,7 +15,12 @@ import (
 )
 
 // Kind is the tools of other extensions. Only a command line can grant them. The options of a site are a [Loader].
-var Kind = &capability.Kind{Name: "tools", Interface: Interface, Example: "true", ParseSpec: parseSpec}
+var Kind = &capability.Kind{
+	Name: "tools", Interface: Interface, Example: "true", ParseSpec: parseSpec,
+	SpecForm: "tools:FILE[,FILE]...",
+	SpecMeans: `the tools of other extensions: env.NAME.call("FILE_TOOL", input, { env: { ... } })
+or env.NAME.FILE.TOOL(input), without the ending of FILE`,
+}
 
 // Loader makes a toolbox of the tools in files.
 type Loader func(ctx context.Context, files []string) (*Toolbox, error)

@@ -10,7 +10,10 @@ import (
 )
 
 // DiskKind is a directory of the machine.
-var DiskKind = &capability.Kind{Name: "dir", Interface: Interface, ParseSpec: parseDiskSpec}
+var DiskKind = &capability.Kind{
+	Name: "dir", Interface: Interface, ParseSpec: parseDiskSpec,
+	SpecForm: "dir:PATH[,rw]", SpecMeans: "a directory of this machine; read-only without rw, and never one with STILE_HOME in it",
+}
 
 // DiskRights are rights to a directory of the machine. Only a command line can name one; a manifest cannot ask for it.
 type DiskRights struct {

@@ -23,6 +23,7 @@ const File = "workspace.db"
 var Kind = &capability.Kind{
 	Name: "workspace", Interface: Interface, Permission: "workspace", Example: `{ "path": "/", "access": "read" }`,
 	Parse: parse, ParsePermission: parsePermission, ParseSpec: parseSpec, Learn: newRecorded,
+	SpecForm: "workspace:STORE[/path][,rw]", SpecMeans: "files, kept in STILE_HOME; read-only without rw",
 }
 
 // Access is what a binding may do with a directory.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/extension"
@@ -50,16 +51,7 @@ type callFlags struct {
 func (*runCommand) Help() string {
 	return `The tool can do what its bindings allow. A --bind replaces the manifest's binding of the same name.
 
-    NAME=workspace:STORE[/path][,rw]     files, kept in STILE_HOME; read-only without rw
-    NAME=dir:PATH[,rw]                   a directory of this machine; read-only without rw, and never one with STILE_HOME in it
-    NAME=kv:STORE                        values under keys, kept in STILE_HOME
-    NAME=http:URL-PATTERN[,option]...    requests; options: methods=GET+POST, headers=x-name, max-response=BYTES,
-                                         addresses=127.0.0.0/8 for hosts that are not public,
-                                         credential=SECRET,as=bearer|basic|header:NAME|query:NAME
-    NAME=clock  NAME=random  NAME=console  NAME=blob
-    NAME=tools:FILE[,FILE]...            the tools of other extensions: env.NAME.call("FILE_TOOL", input, { env: { ... } })
-                                         or env.NAME.FILE.TOOL(input), without the ending of FILE
-
+` + specForms() + `
 The call is recorded in STILE_HOME. stile calls lists, shows and replays it.
 
 With --manifest, the extension gets a workspace of its own name, and a bucket for each kv binding.
@@ -71,6 +63,24 @@ Examples:
     stile run github.ts list_issues --manifest github.json --input @query.json
     stile run github.ts list_issues --bind 'github=http:https://api.github.com/repos/**' --input - < query.json
     stile run hungry.ts work --limit cpu=200ms --limit memory=16MiB`
+}
+
+// specForms lists the forms of --bind, in the order of the kinds. Kinds that have only a name share the last line.
+func specForms() string {
+	var forms, names strings.Builder
+	for _, k := range capabilities.Builtin.All() {
+		switch lines := strings.Split(k.SpecMeans, "\n"); {
+		case k.ParseSpec == nil:
+		case k.SpecForm == "":
+			fmt.Fprintf(&names, "  NAME=%s", k.Name)
+		default:
+			fmt.Fprintf(&forms, "    NAME=%-31s %s\n", k.SpecForm, lines[0])
+			for _, line := range lines[1:] {
+				fmt.Fprintf(&forms, "%41s%s\n", "", line)
+			}
+		}
+	}
+	return forms.String() + "  " + names.String() + "\n"
 }
 
 // Run implements the command.
