@@ -22,7 +22,7 @@ export default async function ({ site }: any, _env: any): Promise<void> {
   setTimeout(() => controller.abort(), 5);
   await rejects(stuck, { name: "AbortError" });
   await rejects(reader.read(), { name: "AbortError" });
-  const text2 = (await fetch(`${site}/events?hang`, { signal: AbortSignal.timeout(20) })).text();
+  const text2 = fetch(`${site}/events?hang`, { signal: AbortSignal.timeout(20) }).then((r) => r.text());
   await rejects(text2, { name: "TimeoutError" });
 
   const cancelled = await fetch(`${site}/events?hang`);
