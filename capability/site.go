@@ -52,6 +52,7 @@ type Site struct {
 
 	mu      sync.Mutex
 	hosts   map[string][]netip.Addr
+	room    Room
 	options map[*Kind]any
 	held    map[abi.Capability]func() error // functions that release capabilities that hold more than memory
 	opening sync.Mutex                      // locked while a store is opened
@@ -94,6 +95,21 @@ func (s *Site) Hosts() map[string][]netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hosts
+}
+
+// SetRoom sets how much stores may take on disk, for each kind of store, and replaces earlier limits, also for stores that are open. Default:
+// no limit.
+func (s *Site) SetRoom(r Room) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.room = r
+}
+
+// Room returns the limits that SetRoom set.
+func (s *Site) Room() Room {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.room
 }
 
 // Hold registers letGo, which is called when c is released or the site is closed.

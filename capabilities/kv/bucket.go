@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -251,8 +252,15 @@ func (b *Bucket) put(ctx context.Context, c *sqlite.Conn, key, value string) err
 		return exhausted("keys in the bucket", limits.Keys, newKeys)
 	case newBytes > limits.BucketBytes && newBytes > bytes:
 		return exhausted("bytes in the bucket", limits.BucketBytes, newBytes)
-	default:
+	case limits.Room == nil || newBytes <= bytes && newKeys <= keys:
 		return nil
+	default:
+		var own, all int64
+		const query = `SELECT coalesce(sum(iif(owner = ?, bytes, 0)), 0), coalesce(sum(bytes), 0) FROM owned`
+		if err := c.Row(ctx, query, capability.StoreOwner(b.name)).Scan(&own, &all); err != nil {
+			return err
+		}
+		return limits.Room().Check("buckets", own, all)
 	}
 }
 

@@ -72,7 +72,7 @@ func (Rights) Reach() (changes, open bool) { return true, false }
 
 // Open implements [capability.Opener].
 func (g Rights) Open(ctx context.Context, s *capability.Site) (abi.Capability, error) {
-	store, err := capability.Store(ctx, s, File, func(ctx context.Context, path string) (*Store, error) { return Open(ctx, path, Options{}) })
+	store, err := capability.Store(ctx, s, File, func(ctx context.Context, path string) (*Store, error) { return Open(ctx, path, Options{Room: s.Room}) })
 	if err != nil {
 		return nil, err
 	}

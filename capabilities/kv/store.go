@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -20,6 +21,10 @@ type Options struct {
 	BucketBytes int64
 	// Keys is how many keys a bucket may have. Default 100,000.
 	Keys int64
+	// Room returns how much the buckets of one owner, and all buckets, may take together; they count as for BucketBytes, and 64
+	// bytes for each key and 256 for each bucket.
+	// Default: no limit.
+	Room func() capability.Room
 }
 
 // A key is a BLOB because blobs sort by their bytes. Triggers keep usage exact, whatever statement changes entry.
@@ -78,6 +83,31 @@ CREATE TRIGGER entry_delete AFTER DELETE ON entry BEGIN
 END;
 
 UPDATE usage SET bytes = (SELECT ifnull(sum(size), 0) FROM entry WHERE entry.bucket = usage.bucket);
+`, `
+-- What the buckets of an owner take: those whose names are the same up to the last dot. Here each row counts its first 64 bytes too, because
+-- nothing bounds the number of buckets. An empty bucket leaves nothing.
+CREATE TABLE owned (
+	owner TEXT    NOT NULL PRIMARY KEY,
+	bytes INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+DELETE FROM usage WHERE keys = 0;
+INSERT INTO owned SELECT rtrim(bucket, replace(bucket, '.', '')) AS owner, sum(bytes + 64 * keys + 256) FROM usage GROUP BY owner;
+
+CREATE TRIGGER usage_insert AFTER INSERT ON usage BEGIN
+	INSERT INTO owned VALUES (rtrim(new.bucket, replace(new.bucket, '.', '')), new.bytes + 64 * new.keys + 256)
+	ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+
+CREATE TRIGGER usage_update AFTER UPDATE ON usage BEGIN
+	UPDATE owned SET bytes = bytes + new.bytes - old.bytes + 64 * (new.keys - old.keys) WHERE owner = rtrim(new.bucket, replace(new.bucket, '.', ''));
+	DELETE FROM usage WHERE bucket = new.bucket AND keys = 0;
+END;
+
+CREATE TRIGGER usage_delete AFTER DELETE ON usage BEGIN
+	UPDATE owned SET bytes = bytes - old.bytes - 64 * old.keys - 256 WHERE owner = rtrim(old.bucket, replace(old.bucket, '.', ''));
+	DELETE FROM owned WHERE owner = rtrim(old.bucket, replace(old.bucket, '.', '')) AND bytes = 0;
+END;
 `}}
 
 // Store is a file of buckets. It is safe for concurrent use. The caller of Open closes it.

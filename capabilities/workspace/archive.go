@@ -83,8 +83,8 @@ func (t *tree) snapshot() (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	r, err := t.conn.Exec(t.ctx, `INSERT INTO snapshot (workspace, base, taken, files, bytes) VALUES (?, ?, ?, ?, ?)`,
-		t.workspace, t.base, t.now(), e.files, e.bytes)
+	r, err := t.conn.Exec(t.ctx, `INSERT INTO snapshot (workspace, base, taken, files, bytes, paths) VALUES (?, ?, ?, ?, ?, ?)`,
+		t.workspace, t.base, t.now(), e.files, e.bytes, 1024+4*int64(len(t.base))+e.paths)
 	if err != nil {
 		return 0, err
 	}
@@ -147,6 +147,9 @@ func (t *tree) restoreSnapshot(id uint64) (bool, error) {
 		err = t.checkLimits(files-e.files, bytes-e.bytes)
 	}
 	if err != nil {
+		return true, err
+	}
+	if err := t.conn.Row(t.ctx, `SELECT bytes + paths FROM snapshot WHERE id = ?`, int64(id)).Scan(&t.planned); err != nil {
 		return true, err
 	}
 	t.checked = true // growing files may come before shrinking ones

@@ -17,7 +17,11 @@ var promises = map[string]string{
 	"wrong usage": `SELECT count(*) FROM usage u WHERE files <> (SELECT count(*) FROM node n WHERE n.workspace = u.workspace)
 		OR bytes <> (SELECT coalesce(sum(size), 0) FROM node n WHERE n.workspace = u.workspace)
 		OR revisions <> (SELECT count(*) FROM revision r WHERE r.workspace = u.workspace)
-		OR history <> (SELECT coalesce(sum(size), 0) FROM revision r WHERE r.workspace = u.workspace)`,
+		OR history <> (SELECT coalesce(sum(size), 0) FROM revision r WHERE r.workspace = u.workspace)
+		OR paths <> (SELECT coalesce(sum(room), 0) FROM node n WHERE n.workspace = u.workspace) + (SELECT coalesce(sum(room), 0) FROM revision r WHERE r.workspace = u.workspace)
+		OR planned <> 0 OR room <> 512 + bytes + history + paths + (SELECT coalesce(sum(bytes + paths), 0) FROM snapshot s WHERE s.workspace = u.workspace)`,
+	"a wrong sum of an owner": `SELECT count(*) FROM owned FULL JOIN (SELECT rtrim(workspace, replace(workspace, '.', '')) AS owner, sum(room) AS bytes FROM usage GROUP BY 1) u USING (owner)
+		WHERE owned.bytes IS NOT u.bytes`,
 	"a size other than the content's": `SELECT count(*) FROM
 		(SELECT content, size FROM node WHERE kind = 0 UNION ALL SELECT content, size FROM revision UNION ALL SELECT content, size FROM kept WHERE kind = 0) f
 		LEFT JOIN content c ON c.id = f.content WHERE c.size IS NOT f.size`,

@@ -271,4 +271,66 @@ CREATE TRIGGER prefix_delete AFTER DELETE ON prefix BEGIN
 		AND NOT EXISTS (SELECT 1 FROM revision WHERE content = old.base)
 		AND NOT EXISTS (SELECT 1 FROM kept WHERE content = old.base);
 END;
+`, `
+-- What nodes and revisions take besides their contents, at least half: a row and its place in an index. Both have the path, and the parts of an
+-- index that are longer than 1,002 bytes take pages of their own.
+ALTER TABLE node ADD COLUMN long INTEGER AS (octet_length(workspace) + octet_length(parent) + octet_length(name)) VIRTUAL;
+ALTER TABLE node ADD COLUMN room INTEGER AS (192 + long + octet_length(target) + iif(long + octet_length(target) > 4000, 4096, 0)
+	+ iif(long <= 970, (long + 24) * 3 / 2, 512 + (long - 970 + 4091) / 4092 * 4096)) VIRTUAL;
+ALTER TABLE revision ADD COLUMN long INTEGER AS (octet_length(workspace) + octet_length(parent) + octet_length(name)) VIRTUAL;
+ALTER TABLE revision ADD COLUMN room INTEGER AS (192 + long + iif(long > 4000, 4096, 0) -- that of its file
+	+ iif(long <= 970, (long + 24) * 3 / 2, 512 + (long - 970 + 4091) / 4092 * 4096)) VIRTUAL;
+ALTER TABLE snapshot ADD COLUMN paths INTEGER NOT NULL DEFAULT 0; -- room of its nodes, when it was taken
+
+-- paths is the room of nodes and revisions, planned what a task may add, and room the sum of all that the workspace takes.
+ALTER TABLE usage ADD COLUMN paths INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage ADD COLUMN planned INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE usage ADD COLUMN room INTEGER NOT NULL DEFAULT 0;
+
+-- The room of the workspaces of an owner: those whose names are the same up to the last dot.
+CREATE TABLE owned (
+	owner TEXT    NOT NULL PRIMARY KEY,
+	bytes INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+UPDATE snapshot SET paths = 1024 + (SELECT coalesce(sum(192 + 5 * (octet_length(parent) + octet_length(name) + octet_length(target))), 0) FROM kept WHERE snapshot = snapshot.id);
+UPDATE usage SET paths = (SELECT coalesce(sum(room), 0) FROM node WHERE node.workspace = usage.workspace)
+	+ (SELECT coalesce(sum(room), 0) FROM revision WHERE revision.workspace = usage.workspace);
+UPDATE usage SET room = 512 + bytes + history + paths + (SELECT coalesce(sum(bytes + paths), 0) FROM snapshot WHERE snapshot.workspace = usage.workspace);
+INSERT INTO owned SELECT rtrim(workspace, replace(workspace, '.', '')) AS owner, sum(room) FROM usage GROUP BY owner;
+
+DROP TRIGGER node_insert;
+CREATE TRIGGER node_insert AFTER INSERT ON node BEGIN
+	INSERT INTO usage (workspace, files, bytes, paths) VALUES (new.workspace, 1, new.size, new.room)
+	ON CONFLICT DO UPDATE SET files = files + 1, bytes = bytes + excluded.bytes, paths = paths + excluded.paths;
+END;
+
+DROP TRIGGER node_update;
+CREATE TRIGGER node_update AFTER UPDATE OF size, parent, name, target ON node WHEN (old.size, old.room) != (new.size, new.room) BEGIN
+	UPDATE usage SET bytes = bytes + new.size - old.size, paths = paths + new.room - old.room WHERE workspace = new.workspace;
+END;
+
+DROP TRIGGER node_delete;
+CREATE TRIGGER node_delete AFTER DELETE ON node BEGIN
+	UPDATE usage SET files = files - 1, bytes = bytes - old.size, paths = paths - old.room WHERE workspace = old.workspace;
+END;
+
+DROP TRIGGER revision_insert;
+CREATE TRIGGER revision_insert AFTER INSERT ON revision BEGIN
+	UPDATE usage SET revisions = revisions + 1, history = history + new.size, paths = paths + new.room WHERE workspace = new.workspace;
+END;
+
+DROP TRIGGER revision_delete;
+CREATE TRIGGER revision_delete AFTER DELETE ON revision BEGIN
+	UPDATE usage SET revisions = revisions - 1, history = history - old.size, paths = paths - old.room WHERE workspace = old.workspace;
+	INSERT OR IGNORE INTO garbage SELECT id, 0 FROM content WHERE id = old.content AND bytes IS NULL
+		AND NOT EXISTS (SELECT 1 FROM node WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM revision WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM kept WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM prefix WHERE base = old.content);
+	DELETE FROM content WHERE id = old.content AND bytes IS NOT NULL
+		AND NOT EXISTS (SELECT 1 FROM node WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM revision WHERE content = old.content)
+		AND NOT EXISTS (SELECT 1 FROM kept WHERE content = old.content);
+END;
 `}}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -28,6 +29,9 @@ type Options struct {
 	// Snapshots is how many snapshots one workspace may have. Default 100. Together they have at most ten times the files and four
 	// times the bytes that Files and Bytes allow.
 	Snapshots int64
+	// Room returns how much the workspaces of one owner, and all workspaces, may take together on disk: files, history, snapshots, and paths, each
+	// counted as if nothing were shared. Default: no limit.
+	Room func() capability.Room
 	// BlobBytes is how much all open blobs read from the store may hold together. Default 1 GiB.
 	BlobBytes int64
 	// BlobDir is where blobs over 1 MiB are kept while they are open. Default os.TempDir.

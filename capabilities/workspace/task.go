@@ -108,7 +108,7 @@ var (
 	moveSome   = `UPDATE node SET parent = ?3 || substr(parent, ?4) WHERE id IN (` + below("id") + `LIMIT ?5)`
 	removeSome = `DELETE FROM node WHERE id IN (` + below("id") + `LIMIT ?3)`
 	isLarge    = `SELECT count(*) = ?3 FROM (` + below("1") + `LIMIT ?3)`
-	measureAll = `SELECT count(*), coalesce(sum(size), 0), coalesce(max(octet_length(parent) + 1 + octet_length(name)), 0) FROM (` + below("size, parent, name") + `)`
+	measureAll = `SELECT count(*), coalesce(sum(size), 0), coalesce(max(octet_length(parent) + 1 + octet_length(name)), 0), coalesce(sum(room), 0) FROM (` + below("size, parent, name, room") + `)`
 )
 
 // advance does one batch.
@@ -257,6 +257,7 @@ type extent struct {
 	version      int64
 	files, bytes int64
 	longest      int64 // path, in bytes
+	paths        int64 // room of the nodes
 }
 
 // measure measures everything below a directory. Counting takes up to 1 us per file, so a large directory is counted before the
@@ -274,7 +275,7 @@ func (t *tree) measure(full string) (extent, error) {
 		return extent{}, errLarge
 	}
 	e := extent{path: full, version: t.before.version}
-	err := t.conn.Row(t.ctx, measureAll, t.workspace, full).Scan(&e.files, &e.bytes, &e.longest)
+	err := t.conn.Row(t.ctx, measureAll, t.workspace, full).Scan(&e.files, &e.bytes, &e.longest, &e.paths)
 	return e, err
 }
 
@@ -317,7 +318,7 @@ func (v *stored) update(ctx context.Context, base string, f func(files) error) e
 			if pending, err := t.pending(); err != nil || pending {
 				return errors.Join(err, pendingError(pending))
 			}
-			t.known = known
+			t.known, t.limited = known, true
 			if err := f(t); err != nil {
 				wanted = t.wanted
 				return err
@@ -340,7 +341,13 @@ func (v *stored) update(ctx context.Context, base string, f func(files) error) e
 				return err
 			}
 		case err != nil:
-			return err
+			full, ok := errors.AsType[*fullError](err)
+			if !ok {
+				return err
+			}
+			if freed, err := v.drain(ctx, full.over); err != nil || freed == 0 {
+				return errors.Join(err, full.error)
+			}
 		default:
 			// It is committed: if this does not finish, a later operation continues.
 			_ = v.finish(ctx)
@@ -370,7 +377,7 @@ func (v *stored) transact(ctx context.Context, base string, f func(*tree) error,
 		if err := t.prune(); err != nil {
 			return err
 		}
-		if _, err := c.Exec(ctx, `UPDATE usage SET version = version + 1 WHERE workspace = ?`, v.name); err != nil {
+		if err := t.settle(); err != nil {
 			return err
 		}
 		return c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM garbage WHERE since <= ?)`, time.Now().UnixMilli()).Scan(garbage)

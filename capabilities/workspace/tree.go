@@ -36,6 +36,8 @@ type tree struct {
 	known     *extent // extent of a directory that was measured before
 	wanted    string  // the directory to measure, for errLarge
 	checked   bool    // the result was checked against the limits; a part of it may exceed them
+	planned   int64   // room that the rest of the operation may take
+	limited   bool    // the workspace may not grow beyond Options.Room
 }
 
 // The modes of new nodes.
@@ -221,7 +223,7 @@ func (t *tree) setMode(_ string, n *node, mode uint32) error {
 }
 
 func (t *tree) put(path string, n *node, size int64, content io.Reader) error {
-	if err := t.room(n, size); err != nil {
+	if err := errors.Join(t.room(n, size), t.foresee(path, size)); err != nil {
 		return err
 	}
 	if s, ok := content.(*staged); ok {
@@ -391,6 +393,7 @@ func (t *tree) copy(n *node, source, target string) error {
 	if err != nil {
 		return err
 	}
+	t.planned = e.bytes + e.files*t.pathRoom(e.longest+int64(len(target)-len(source)))
 	return t.begin(task{kind: copyTask, source: t.base + source, target: t.base + target})
 }
 
@@ -406,9 +409,11 @@ func (t *tree) checkDepth(n *node, source, target string) error {
 	if err != nil {
 		return err
 	}
-	if size := int(e.longest) + len(target) - len(source); e.files > 0 && size > maxPath {
+	size := int(e.longest) + len(target) - len(source)
+	if e.files > 0 && size > maxPath {
 		return abi.Errorf(abi.CodeInvalid, "a path below the target would have %d bytes; at most %d", size, maxPath)
 	}
+	t.planned = e.files * t.pathRoom(int64(size)) // of a move; the history may grow by what is removed
 	return nil
 }
 
@@ -420,11 +425,14 @@ func (t *tree) remove(n *node, path string, _ bool) error {
 }
 
 // usage is what a workspace holds: nodes and their bytes, revisions and theirs. version counts transactions.
-type usage struct{ files, bytes, revisions, history, version int64 }
+type usage struct {
+	files, bytes, revisions, history, version int64
+	paths, planned, room                      int64 // see the schema
+}
 
 func (t *tree) usage() (u usage, err error) {
-	err = t.conn.Row(t.ctx, `SELECT files, bytes, revisions, history, version FROM usage WHERE workspace = ?`, t.workspace).
-		Scan(&u.files, &u.bytes, &u.revisions, &u.history, &u.version)
+	err = t.conn.Row(t.ctx, `SELECT files, bytes, revisions, history, version, paths, planned, room FROM usage WHERE workspace = ?`, t.workspace).
+		Scan(&u.files, &u.bytes, &u.revisions, &u.history, &u.version, &u.paths, &u.planned, &u.room)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/extension/typecheck"
@@ -185,6 +186,7 @@ func (m *Manager) SetPolicy(p *policy.Policy) {
 	defer m.setting.Unlock()
 	before := m.policy.Swap(p)
 	m.options.State.SetHosts(p.Hosts)
+	m.options.State.SetRoom(capability.Room{Owner: p.Limits.KeptPerScope, All: p.Limits.Kept})
 	m.mu.RLock()
 	releases := slices.AppendSeq(slices.Clone(m.superseded), maps.Values(m.releases))
 	m.mu.RUnlock()

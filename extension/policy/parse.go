@@ -188,9 +188,21 @@ func (r reader) limits(n *jsonform.Node, l *Limits) {
 		{"nesting", 64, &l.Nesting},
 		{"failuresBeforeBreak", 10_000, &l.FailuresBeforeBreak},
 	}
-	known := []string{"breakFor", "storedPerAuthor", "stored"}
+	sizes := []struct {
+		name string
+		to   *int64
+	}{
+		{"storedPerAuthor", &l.StoredPerAuthor},
+		{"stored", &l.Stored},
+		{"keptPerScope", &l.KeptPerScope},
+		{"kept", &l.Kept},
+	}
+	known := []string{"breakFor"}
 	for _, c := range counts {
 		known = append(known, c.name)
+	}
+	for _, s := range sizes {
+		known = append(known, s.name)
 	}
 	fields := r.Fields(n, exampleLimits, known)
 	for _, c := range counts {
@@ -201,11 +213,10 @@ func (r reader) limits(n *jsonform.Node, l *Limits) {
 	if field := fields["breakFor"]; field != nil {
 		l.BreakFor = r.duration(field)
 	}
-	if field := fields["storedPerAuthor"]; field != nil {
-		l.StoredPerAuthor = r.size(field)
-	}
-	if field := fields["stored"]; field != nil {
-		l.Stored = r.size(field)
+	for _, s := range sizes {
+		if field := fields[s.name]; field != nil {
+			*s.to = r.size(field)
+		}
 	}
 }
 

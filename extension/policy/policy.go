@@ -14,7 +14,7 @@
 //	  "updates": "same",
 //	  "persons": ["my-editor"],
 //	  "limits": { "extensionsPerScope": 100, "buildsPerHour": 60, "nesting": 8, "failuresBeforeBreak": 5, "breakFor": "5m",
-//	    "storedPerAuthor": "1GiB", "stored": "8GiB" },
+//	    "storedPerAuthor": "1GiB", "stored": "8GiB", "keptPerScope": "8GiB", "kept": "32GiB" },
 //	  "hosts": { "api.example.test": "127.0.0.1" }
 //	}
 //
@@ -121,6 +121,11 @@ type Limits struct {
 	StoredPerAuthor int64
 	// Stored is how many bytes the versions of all authors may take. Default 8 GiB; from 1 MiB to 1,048,576 GiB.
 	Stored int64
+	// KeptPerScope is how many bytes the workspaces of the extensions in one scope may take, and likewise their buckets, also those of
+	// extensions that were removed. Default 8 GiB; from 1 MiB to 1,048,576 GiB.
+	KeptPerScope int64
+	// Kept is how many bytes all workspaces may take, and likewise all buckets. Default 32 GiB; from 1 MiB to 1,048,576 GiB.
+	Kept int64
 }
 
 // Default is the policy without a file.
@@ -130,7 +135,7 @@ func Default() *Policy {
 		Updates: Ask,
 		Limits: Limits{
 			ExtensionsPerScope: 100, BuildsPerHour: 60, Nesting: 8, FailuresBeforeBreak: 5, BreakFor: 5 * time.Minute,
-			StoredPerAuthor: 1 << 30, Stored: 8 << 30,
+			StoredPerAuthor: 1 << 30, Stored: 8 << 30, KeptPerScope: 8 << 30, Kept: 32 << 30,
 		},
 	}
 }

@@ -1,0 +1,125 @@
+package workspace
+
+import (
+	"context"
+
+	"github.com/stilehost/stile/capability"
+)
+
+// fullError reports that a change would exceed the room of the workspace's owner, or of all, by so many bytes.
+type fullError struct {
+	error
+	over int64
+}
+
+// Unwrap returns the error for the guest.
+func (e *fullError) Unwrap() error { return e.error }
+
+// pathRoom is the most that nodes and revisions of a path take besides their contents.
+func (t *tree) pathRoom(path int64) int64 {
+	long := path + int64(len(t.workspace))
+	if long <= 960 {
+		return 3*long + 300
+	}
+	return long + 10<<10
+}
+
+// settle ends a transaction: it counts what the workspace takes, and refuses growth beyond the room of its owner or of all.
+func (t *tree) settle() error {
+	now, err := t.usage()
+	if err != nil {
+		return err
+	}
+	var snapshots int64
+	var pending bool
+	const query = `SELECT (SELECT coalesce(sum(bytes + paths), 0) FROM snapshot WHERE workspace = ?1), EXISTS (SELECT 1 FROM task WHERE workspace = ?1)`
+	if err := t.conn.Row(t.ctx, query, t.workspace).Scan(&snapshots, &pending); err != nil {
+		return err
+	}
+	switch {
+	case !pending:
+		now.planned = 0
+	case t.planned > 0:
+		now.planned = t.planned
+	}
+	now.room = 512 + now.bytes + now.history + now.paths + snapshots + now.planned
+	r, err := t.conn.Exec(t.ctx, `UPDATE usage SET version = version + 1, planned = ?, room = ? WHERE workspace = ?`, now.planned, now.room, t.workspace)
+	if err != nil || now.room == t.before.room {
+		return err
+	}
+	if n, err := r.RowsAffected(); err != nil || n == 0 { // an unknown workspace was not changed
+		return err
+	}
+	const own = `INSERT INTO owned VALUES (?, ?) ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes`
+	if _, err := t.conn.Exec(t.ctx, own, capability.StoreOwner(t.workspace), now.room-t.before.room); err != nil || !t.limited || now.room < t.before.room {
+		return err
+	}
+	return t.checkRoom(0)
+}
+
+// foresee refuses what settle would refuse once a content of this size is written, because a content can be read only once.
+func (t *tree) foresee(path string, size int64) error {
+	if !t.limited {
+		return nil
+	}
+	now, err := t.usage()
+	if err != nil {
+		return err
+	}
+	grown := now.bytes + now.history + now.paths - t.before.bytes - t.before.history - t.before.paths
+	return t.checkRoom(512 + grown + size + 2*t.pathRoom(int64(len(t.base)+len(path))))
+}
+
+// checkRoom returns a *fullError if the workspaces of this one's owner, or all, take more than they may with so many bytes more.
+func (t *tree) checkRoom(more int64) error {
+	if t.options.Room == nil {
+		return nil
+	}
+	var own, all int64
+	const query = `SELECT coalesce(sum(iif(owner = ?, bytes, 0)), 0), coalesce(sum(bytes), 0) FROM owned`
+	if err := t.conn.Row(t.ctx, query, capability.StoreOwner(t.workspace)).Scan(&own, &all); err != nil {
+		return err
+	}
+	own, all = own+more, all+more
+	room := t.options.Room()
+	err := room.Check("workspaces", own, all)
+	if err == nil {
+		return nil
+	}
+	full := &fullError{error: err}
+	if room.Owner > 0 {
+		full.over = own - room.Owner
+	}
+	if room.All > 0 {
+		full.over = max(full.over, all-room.All)
+	}
+	return full
+}
+
+// drain deletes the oldest revisions of a workspace to make room for so many bytes, some at a time, and returns how many it freed.
+func (v *stored) drain(ctx context.Context, want int64) (freed int64, err error) {
+	if err := v.finish(ctx); err != nil {
+		return 0, err
+	}
+	garbage := false
+	err = v.transact(ctx, "", func(t *tree) error {
+		freed = 0
+		for range prunedAtOnce / 16 {
+			if _, err := t.conn.Exec(t.ctx, `DELETE FROM revision WHERE id IN (SELECT id FROM revision WHERE workspace = ? ORDER BY id LIMIT 16)`, v.name); err != nil {
+				return err
+			}
+			now, err := t.usage()
+			if err != nil {
+				return err
+			}
+			if freed = t.before.history + t.before.paths - now.history - now.paths; freed >= want || now.revisions == 0 {
+				return nil
+			}
+		}
+		return nil
+	}, &garbage)
+	if err == nil && garbage {
+		err = v.store.sweep(ctx)
+	}
+	return freed, err
+}
