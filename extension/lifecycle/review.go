@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
-
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/linediff"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sqlite"
 )
@@ -72,7 +71,7 @@ func Diff(before, after *Version) string {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if was, is := old[name], now[name]; !bytes.Equal(was, is) { // one byte of invalid UTF-8 must not hide the others
-			b.WriteString(udiff.Unified("a/"+name, "b/"+name, printable.Text(string(was)), printable.Text(string(is))))
+			b.WriteString(linediff.Unified("a/"+name, "b/"+name, printable.Text(string(was)), printable.Text(string(is))))
 		}
 	}
 	return b.String()

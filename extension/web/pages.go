@@ -14,15 +14,27 @@ import (
 
 // show renders a page completely or not at all.
 func (h *Handler) show(w http.ResponseWriter, status int, page string, data any) {
+	h.send(w, status, h.render(page, data))
+}
+
+// render returns nil if it fails.
+func (h *Handler) render(page string, data any) []byte {
 	var b bytes.Buffer
 	if err := pages().ExecuteTemplate(&b, page, data); err != nil {
 		h.options.Logger.Error("render a page", "page", page, "error", err)
+		return nil
+	}
+	return b.Bytes()
+}
+
+func (h *Handler) send(w http.ResponseWriter, status int, page []byte) {
+	if page == nil {
 		http.Error(w, "This page cannot be shown.", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes())
+	_, _ = w.Write(page)
 }
 
 // fail shows an error to the person.
@@ -76,22 +88,39 @@ type authority struct {
 }
 
 func (h *Handler) request(w http.ResponseWriter, r *http.Request, s session) {
+	page, err := h.review(r, s)
+	switch {
+	case r.Context().Err() != nil: // nobody waits for it
+	case err != nil:
+		h.explain(w, err)
+	default:
+		h.send(w, http.StatusOK, page)
+	}
+}
+
+// review renders a request, once fewer than maxReviews are being rendered.
+func (h *Handler) review(r *http.Request, s session) ([]byte, error) {
+	select {
+	case h.reviews <- struct{}{}:
+		defer func() { <-h.reviews }()
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
 	review, err := h.options.Manager.Review(r.Context(), requestID(r))
 	if err != nil {
-		h.explain(w, err)
-		return
+		return nil, err
 	}
 	var may []authority
 	for _, b := range review.Granted {
 		may = append(may, authority{b.Name, extension.Describe(b)})
 	}
-	h.show(w, http.StatusOK, "request.html", struct {
+	return h.render("request.html", struct {
 		Session session
 		lifecycle.Review
 		May     []authority
 		Report  string
 		Pending bool
-	}{s, review, may, review.Version.Report.Text(), review.Release.State == lifecycle.Pending})
+	}{s, review, may, review.Version.Report.Text(), review.Release.State == lifecycle.Pending}), nil
 }
 
 func (h *Handler) decide(w http.ResponseWriter, r *http.Request, s session) {

@@ -30,6 +30,8 @@ const (
 	maxSessions = 100
 	// maxForm bounds the body of a request.
 	maxForm = 64 << 10
+	// maxReviews is how many reviews are made at a time. One of a source of 8 MiB takes 300 MiB.
+	maxReviews = 2
 )
 
 // Options configure a Handler. Manager and Hosts are needed.
@@ -52,6 +54,7 @@ type Handler struct {
 	token   string
 	mux     *http.ServeMux
 	foreign *http.CrossOriginProtection
+	reviews chan struct{} // has an element for each review that is made
 
 	mu       sync.Mutex
 	sessions map[string]place // by the hash of the cookie
@@ -77,7 +80,7 @@ func New(o Options) *Handler {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{options: o, token: secret(), mux: http.NewServeMux(), foreign: http.NewCrossOriginProtection(), sessions: map[string]place{}}
+	h := &Handler{options: o, token: secret(), mux: http.NewServeMux(), foreign: http.NewCrossOriginProtection(), reviews: make(chan struct{}, maxReviews), sessions: map[string]place{}}
 	h.mux.HandleFunc("GET /sessions/{session}/{$}", h.signedIn(h.overview))
 	h.mux.HandleFunc("GET /sessions/{session}/requests/{id}", h.signedIn(h.request))
 	h.mux.HandleFunc("POST /sessions/{session}/requests/{id}", h.signedIn(h.decide))

@@ -441,3 +441,33 @@ func TestInChromium(t *testing.T) {
 		t.Errorf("another port is sent the cookie: %s", text)
 	}
 }
+
+// TestReviewsTakeTurns asks for one more review than are made at a time, and leaves.
+func TestReviewsTakeTurns(t *testing.T) {
+	s := newSite(t)
+	r := s.asks("notes", "Notes")
+	s.signIn()
+	path := fmt.Sprintf("%s/requests/%d", s.home, r.ID)
+	at, err := url.Parse(s.URL + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range maxReviews {
+		s.handler.reviews <- struct{}{}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	request := httptest.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
+	request.AddCookie(s.client.Jar.Cookies(at)[0])
+	cancel()
+	answer := httptest.NewRecorder()
+	s.handler.ServeHTTP(answer, request)
+	if answer.Body.Len() > 0 {
+		t.Errorf("one more review is made: %s", answer.Body)
+	}
+	for range maxReviews {
+		<-s.handler.reviews
+	}
+	if status, body := s.do("GET", fmt.Sprintf("~/requests/%d", r.ID), nil, nil); status != 200 || !strings.Contains(body, "kv") {
+		t.Errorf("afterwards: %d %s", status, body)
+	}
+}
