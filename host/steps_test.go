@@ -294,7 +294,7 @@ func TestSameComponentPacksForLong(t *testing.T) {
 	h := newHost(t, host.Options{Limits: host.Limits{CPU: time.Hour, Wall: time.Hour}})
 	// It waits for an hour, or with any input for 200 ms, which is longer than it keeps its instance.
 	c := guest{
-		uses: "clock after park drop-env", data: "clock", more: remembers(map[string]string{"sums": `(loop $l (br $l)) unreachable`}),
+		uses: "clock after park drop-env", data: "clock", more: remembers(map[string]string{"peek": `(loop $l (br $l)) unreachable`}),
 		start: `(call $clock (local.get $env) (i32.const 2048) (i32.const 5) (i32.const 256))
 			(i32.store (i32.const 512) (call $after (i32.load (i32.const 264))
 				(select (i64.const 3600000000000) (i64.const 200000000) (i32.eq (local.get 3) (i32.const 2)))))
