@@ -62,6 +62,9 @@ const (
 	patternUses, patternBytes = 1000, 128 * kib
 	// packTime is what the host's own work for a byte takes at worst, in either direction: to compare, convert and compress it.
 	packTime = 4 * time.Nanosecond
+	// movingTime and movingRate are the processor time that a component's functions have to give the memory of one instance: for all of it,
+	// and for each byte that it may have. The memory of JavaScript takes a tenth of that.
+	movingTime, movingRate = 100 * time.Millisecond, 8 * time.Nanosecond
 	// packedCall is what a packed call takes besides its memory, packedHandle what each of its handles takes, and packedName each name in
 	// its envs.
 	packedCall   = 16 * kib
@@ -348,6 +351,7 @@ func (m *memory) prepare(c *call, of *Component) (err error) {
 	defer s.Close()
 	defer context.AfterFunc(c.storeLimits.Context, s.Cancel)()
 	defer func() { c.usage.CPU += s.CPU() }()
+	defer confine(s, c.limits.Memory, &err)()
 	i, err := s.Instantiate(of.linker, of.component)
 	if err != nil {
 		return err
@@ -432,6 +436,7 @@ func (c *call) pack(of *Component, i *wasmtime.Instance) (_ *packed, err error) 
 	if err := m.prepare(c, of); err != nil {
 		return nil, err
 	}
+	defer confine(c.store, c.limits.Memory, &err)()
 	for _, rep := range c.handles.table.slots {
 		if h := c.handles.open[rep]; rep != 0 && (h == nil || m.adopt[h.resource].index == nil) {
 			return nil, errKept
@@ -499,6 +504,17 @@ func (c *call) pack(of *Component, i *wasmtime.Instance) (_ *packed, err error) 
 	c.closeStore()
 	c.place.give()
 	return p, nil
+}
+
+// confine bounds the time of the functions that give the memory of an instance, because others wait for the place in packing. The function
+// that it returns ends that, and replaces an error because of it.
+func confine(s *wasmtime.Store, size int64, err *error) (end func()) {
+	confined := s.Confine(movingTime + time.Duration(size)*movingRate)
+	return func() {
+		if confined() && errors.Is(*err, wasmtime.ErrCPU) {
+			*err = &TrapError{Reason: "functions of " + abi.ExtensionMemory + " take too long"}
+		}
+	}
 }
 
 // appendRuns appends the runs of words in which a block differs from another: address, length, bytes.

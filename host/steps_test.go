@@ -112,13 +112,14 @@ func TestHostileMemory(t *testing.T) {
 		{"blocks that are too short", map[string]string{"peek": zeros(296)}, wrong},
 		{"blocks that are too long", map[string]string{"peek": zeros(100000)}, wrong},
 		{"a trap", map[string]string{"size": `unreachable`}, "unreachable"},
-		{"a loop", map[string]string{"changes": `(loop $l (br $l)) unreachable`}, "limit reached: cpu"},
+		{"a loop", map[string]string{"changes": `(loop $l (br $l)) unreachable`}, "take too long"},
+		{"a loop, in a fresh instance too", map[string]string{"peek": `(loop $l (br $l)) unreachable`}, "take too long"},
 		{"a call of the host", map[string]string{"size": `(if (i32.load (i32.const 512)) (then (call $names (i32.const 1) (i32.const 700)))) (i32.const 65536)`}, "calls the host"},
 		{"a drop of its handles", map[string]string{"size": `(if (i32.load (i32.const 512)) (then (call $drop-env (i32.const 1)))) (i32.const 65536)`}, "not open"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			h := newHost(t, host.Options{Instances: 1, Limits: host.Limits{CPU: 500 * time.Millisecond}})
+			h := newHost(t, host.Options{Instances: 1, Limits: host.Limits{CPU: time.Minute}})
 			component := guest{uses: "open never park drop-env drop-poll drop names", start: start, more: remembers(c.replaced)}.load(t, h)
 			other := guest{}.load(t, h)
 			if _, err := component.Tools(t.Context()); err != nil {
@@ -250,7 +251,7 @@ func TestPackedHandlesCount(t *testing.T) {
 // TestOthersPackForLong has guests answer for ever when the host takes their instances away. Other calls that wait then keep theirs, and
 // continue as soon as they can.
 func TestOthersPackForLong(t *testing.T) {
-	h := newHost(t, host.Options{Limits: host.Limits{CPU: 10 * time.Second}})
+	h := newHost(t, host.Options{Limits: host.Limits{CPU: time.Minute, Memory: 4 << 30}, MaxMemory: 4 << 30}) // so packing may take 8 s
 	waits := func(nanoseconds, changes string) *host.Component {
 		return guest{
 			uses: "clock after park drop-env", data: "clock", more: remembers(map[string]string{"changes": changes}),
@@ -291,7 +292,7 @@ func TestOthersPackForLong(t *testing.T) {
 // TestSameComponentPacksForLong has one call of a component answer for ever when the host first reads its memory. Another call of that
 // component continues as soon as it can.
 func TestSameComponentPacksForLong(t *testing.T) {
-	h := newHost(t, host.Options{Limits: host.Limits{CPU: time.Hour, Wall: time.Hour}})
+	h := newHost(t, host.Options{Limits: host.Limits{CPU: time.Hour, Wall: time.Hour, Memory: 4 << 30}, MaxMemory: 4 << 30}) // so packing may take 8 s
 	// It waits for an hour, or with any input for 200 ms, which is longer than it keeps its instance.
 	c := guest{
 		uses: "clock after park drop-env", data: "clock", more: remembers(map[string]string{"peek": `(loop $l (br $l)) unreachable`}),

@@ -321,6 +321,26 @@ func (s *Store) Close() {
 // Budget returns the thread time of a store, for the [Limits] of other stores. It may outlive the store.
 func (s *Store) Budget() *Budget { return s.budget }
 
+// Confine bounds the thread time of what runs on the store until end is called, within its other budgets. end reports whether the time
+// was used up.
+func (s *Store) Confine(to time.Duration) (end func() (spent bool)) {
+	b := newBudget(to, s.budget)
+	set := func(now *Budget) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.state != nil {
+			s.state.budget = now.c
+		}
+	}
+	set(b)
+	return func() bool {
+		set(s.budget)
+		defer b.release()
+		defer b.release()
+		return atomic.LoadUint64((*uint64)(&b.c.used)) >= uint64(b.c.limit)
+	}
+}
+
 // Budget is thread time that several stores share. It is safe for concurrent use.
 type Budget struct {
 	c     *C.stile_budget
