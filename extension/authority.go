@@ -139,8 +139,8 @@ func document(g capability.Grant) json.RawMessage {
 }
 
 // ParseRemedy reads the line of manifest that would allow a denied operation, if it is about the binding of this name.
-func ParseRemedy(name, line string) (b Binding, ok bool) {
-	m, err := Parse([]byte(`{"name": "x", "version": "1.0.0", "description": "x", "tools": ["x"], ` + line + `}`))
+func ParseRemedy(kinds capability.Set, name, line string) (b Binding, ok bool) {
+	m, err := ParseWith(kinds, []byte(`{"name": "x", "version": "1.0.0", "description": "x", "tools": ["x"], `+line+`}`))
 	if err != nil || len(m.Bindings) != 1 || m.Bindings[0].Name != name {
 		return b, false
 	}
@@ -151,7 +151,7 @@ func ParseRemedy(name, line string) (b Binding, ok bool) {
 // manifests bind these names there, and a name is bound in one place. Otherwise it returns line, and moves reports whether the entry
 // for the name in permissions must move into it.
 func ShortRemedy(name, line string) (remedy string, moves bool) {
-	b, ok := ParseRemedy(name, line)
+	b, ok := ParseRemedy(capabilities.Builtin, name, line)
 	if !ok || !slices.Contains(capabilities.Builtin.Permissions(), name) {
 		return line, false
 	}
@@ -160,7 +160,7 @@ func ShortRemedy(name, line string) (remedy string, moves bool) {
 		value = g.Short()
 	}
 	short := fmt.Sprintf(`"permissions": { %q: %s }`, name, capability.JSON(value))
-	if s, ok := ParseRemedy(name, short); ok && Covers([]Binding{s}, []Binding{b}) {
+	if s, ok := ParseRemedy(capabilities.Builtin, name, short); ok && Covers([]Binding{s}, []Binding{b}) {
 		return short, false
 	}
 	return line, true

@@ -251,7 +251,7 @@ func (r *request) readTests(ctx context.Context, release lifecycle.Release, test
 	if err != nil {
 		return nil, fmt.Errorf("write a manifest: %w", err)
 	}
-	m, err := extension.Parse(text)
+	m, err := extension.ParseWith(r.options.Manager.Kinds(), text)
 	if err != nil {
 		return nil, err
 	}

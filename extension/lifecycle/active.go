@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/sqlite"
@@ -198,7 +199,7 @@ func (m *Manager) readReleases(ctx context.Context) (gone []*active, ended map[*
 			releases[id] = a
 		}
 		for _, a := range fresh {
-			if err := a.read(ctx, c); ctx.Err() != nil {
+			if err := a.read(ctx, c, m.options.Kinds); ctx.Err() != nil {
 				return err
 			} else if err != nil {
 				m.unreadable(a.id, err)
@@ -263,11 +264,11 @@ func newActive(id int64, digest string) *active {
 }
 
 // read takes from the record of a version what a list of tools needs. A call of a tool reads the rest, and checks everything.
-func (a *active) read(ctx context.Context, c *sqlite.Conn) error {
+func (a *active) read(ctx context.Context, c *sqlite.Conn, kinds capability.Set) error {
 	r, _, err := loadRecord(ctx, c, a.digest)
 	if err == nil {
 		a.tools = r.Tools
-		a.manifest, _, err = r.manifest(ctx, c)
+		a.manifest, _, err = r.manifest(ctx, c, kinds)
 	}
 	return err
 }
@@ -315,7 +316,7 @@ func (m *Manager) load(ctx context.Context, a *active, who string) (*host.Compon
 		var v *Version
 		var wasm []byte
 		err = m.db.View(ctx, func(c *sqlite.Conn) (err error) {
-			if v, err = loadVersion(ctx, c, a.digest); err != nil {
+			if v, err = loadVersion(ctx, c, m.options.Kinds, a.digest); err != nil {
 				return err
 			}
 			wasm, err = v.component(ctx, c)

@@ -107,7 +107,7 @@ func (m *Manager) ceiling(a *active, err error) error {
 	_, cuts := m.policy.Load().Limit(asked)
 	for _, cut := range cuts {
 		whole := cut.What == extension.Removed && cut.Binding == denied.Denial.Binding
-		remedy, ok := extension.ParseRemedy(cut.Binding, denied.Denial.Remedy)
+		remedy, ok := extension.ParseRemedy(m.options.Kinds, cut.Binding, denied.Denial.Remedy)
 		of := slices.IndexFunc(asked, func(b extension.Binding) bool { return b.Name == cut.Binding })
 		if whole || ok && of >= 0 && extension.Covers(asked[of:of+1], []extension.Binding{remedy}) {
 			return &CeilingError{denied, cut}

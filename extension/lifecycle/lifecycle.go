@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/policy"
@@ -35,6 +36,8 @@ type Options struct {
 	Host *host.Host
 	// Toolchain returns the toolchain, which may take seconds the first time. It is called only if something is built.
 	Toolchain func(context.Context) (*toolchain.Toolchain, error)
+	// Kinds are the kinds of capability that manifests can ask for. The policy must be read with the same. Default: [capabilities.Builtin].
+	Kinds capability.Set
 	// State makes capabilities from bindings.
 	State *extension.State
 	// Policy is the operator's policy, until SetPolicy. Default: policy.Default().
@@ -107,10 +110,16 @@ type Manager struct {
 	changed    chan struct{}                        // closed when releases change
 }
 
+// Kinds are the kinds of capability that manifests can ask for.
+func (m *Manager) Kinds() capability.Set { return m.options.Kinds }
+
 // Open opens or creates the store in o.Dir. It builds and loads nothing: a component is loaded for the first call of a tool.
 func Open(ctx context.Context, o Options) (*Manager, error) {
 	if o.Dir == "" || o.Host == nil || o.Toolchain == nil || o.State == nil {
 		return nil, errors.New("lifecycle: Dir, Host, Toolchain and State are needed")
+	}
+	if len(o.Kinds.All()) == 0 {
+		o.Kinds = capabilities.Builtin
 	}
 	o.Loaded = cmp.Or(o.Loaded, 512)
 	o.LoadedBytes = cmp.Or(o.LoadedBytes, 1<<30)

@@ -115,7 +115,7 @@ func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, v Viewer, scope
 		version, _, err := loadRecord(ctx, c, shown.Digest)
 		var manifest *extension.Manifest
 		if err == nil {
-			manifest, _, err = version.manifest(ctx, c)
+			manifest, _, err = version.manifest(ctx, c, m.options.Kinds)
 		}
 		if damaged := (*DamagedError)(nil); errors.As(err, &damaged) {
 			e.Problem = damaged.Error()
@@ -263,7 +263,7 @@ func (m *Manager) Version(ctx context.Context, digest string) (v *Version, err e
 		if digest, err = wholeDigest(ctx, c, digest); err != nil {
 			return err
 		}
-		v, err = loadVersion(ctx, c, digest)
+		v, err = loadVersion(ctx, c, m.options.Kinds, digest)
 		return err
 	})
 	return v, err

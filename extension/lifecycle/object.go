@@ -266,7 +266,10 @@ func (m *Manager) update(ctx context.Context, do func(c *sqlite.Conn, load func(
 			return err
 		}
 		var a answer
-		if err := m.db.View(ctx, func(c *sqlite.Conn) error { a.version, a.err = loadVersion(ctx, c, wanted); return nil }); err != nil {
+		if err := m.db.View(ctx, func(c *sqlite.Conn) error {
+			a.version, a.err = loadVersion(ctx, c, m.options.Kinds, wanted)
+			return nil
+		}); err != nil {
 			return err
 		}
 		known[wanted] = a

@@ -37,7 +37,7 @@ func (m *Manager) Review(ctx context.Context, id int64) (review Review, err erro
 			return err
 		}
 		review = Review{Release: r}
-		if review.Version, err = loadVersion(ctx, c, r.Digest); err != nil {
+		if review.Version, err = loadVersion(ctx, c, m.options.Kinds, r.Digest); err != nil {
 			return err
 		}
 		current, err := releaseIn(ctx, c, r.Scope, r.Name, Active)
@@ -46,7 +46,7 @@ func (m *Manager) Review(ctx context.Context, id int64) (review Review, err erro
 		} else if err != nil {
 			return err
 		}
-		review.Before, err = loadVersion(ctx, c, current.Digest)
+		review.Before, err = loadVersion(ctx, c, m.options.Kinds, current.Digest)
 		return err
 	})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/internal/printable"
@@ -239,12 +240,12 @@ func loadRecord(ctx context.Context, c *sqlite.Conn, digest string) (r record, c
 }
 
 // manifest reads the manifest of a record, and its text.
-func (r record) manifest(ctx context.Context, c *sqlite.Conn) (*extension.Manifest, []byte, error) {
+func (r record) manifest(ctx context.Context, c *sqlite.Conn, kinds capability.Set) (*extension.Manifest, []byte, error) {
 	text, err := object(ctx, c, r.Manifest)
 	if err != nil {
 		return nil, nil, err
 	}
-	manifest, err := extension.Parse(text)
+	manifest, err := extension.ParseWith(kinds, text)
 	if err != nil {
 		return nil, nil, &DamagedError{cut(r.Manifest), cut(err.Error())}
 	}
@@ -252,14 +253,14 @@ func (r record) manifest(ctx context.Context, c *sqlite.Conn) (*extension.Manife
 }
 
 // loadVersion reads a version and checks everything that its digest covers.
-func loadVersion(ctx context.Context, c *sqlite.Conn, digest string) (*Version, error) {
+func loadVersion(ctx context.Context, c *sqlite.Conn, kinds capability.Set, digest string) (*Version, error) {
 	r, component, err := loadRecord(ctx, c, digest)
 	if err != nil {
 		return nil, err
 	}
 	v := &Version{Digest: digest, Files: map[string][]byte{}, Component: component}
 	v.Entry, v.Tools, v.Packages, v.Report, v.Created, v.Author = r.Entry, r.Tools, r.Packages, r.Report, time.UnixMilli(r.Created), r.Author
-	if v.Manifest, v.manifest, err = r.manifest(ctx, c); err != nil {
+	if v.Manifest, v.manifest, err = r.manifest(ctx, c, kinds); err != nil {
 		return nil, err
 	}
 	for name, digest := range r.Files {

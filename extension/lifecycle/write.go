@@ -190,7 +190,7 @@ func (b *build) close() {
 
 // validate checks what can be checked before anything is built.
 func (b *build) validate(ctx context.Context) error {
-	m, err := extension.Parse(b.draft.Manifest)
+	m, err := extension.ParseWith(b.options.Kinds, b.draft.Manifest)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (b *build) validate(ctx context.Context) error {
 		if err := errors.Join(checkNames(ctx, c, m, b.draft.Scope, b.draft.Author), b.checkRoom(ctx, c, b.draft.Scope, m.Name)); err != nil {
 			return err
 		}
-		return b.look(ctx, c, func(digest string) (*Version, error) { return loadVersion(ctx, c, digest) })
+		return b.look(ctx, c, func(digest string) (*Version, error) { return loadVersion(ctx, c, b.options.Kinds, digest) })
 	})
 }
 
