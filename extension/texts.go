@@ -51,9 +51,16 @@ func ToolTexts(d abi.Definition) []Text {
 	return texts
 }
 
+// maxPlace is how much is shown of a long place, which is listed whole before, in the places below it.
+const maxPlace = 100
+
 // schemaTexts adds the texts of a value at a place. key is its keyword or name; named says that key is a name.
 func schemaTexts(texts []Text, place, key string, named bool, value any) []Text {
 	before := len(texts)
+	if len(place) > 2*maxPlace { // what is below would repeat it
+		texts = append(texts, Text{place, ""})
+		place = Shorten(place, maxPlace)
+	}
 	switch v := value.(type) {
 	case string:
 		word := !named && slices.Contains([]string{"type", "format", "required", "$schema", "$ref"}, key)

@@ -1,6 +1,7 @@
 package extension
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -39,5 +40,33 @@ func TestToolTexts(t *testing.T) {
 	}
 	if got := Shorten(strings.Repeat("é", 10), 5); got != "éé... [cut: 20 bytes in all, sha256 "+got[len(got)-33:len(got)-1]+"]" || Shorten("abcde", 5) != "abcde" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// Long names of nested properties are listed once, and not again with every property below them.
+func TestPlacesAreShort(t *testing.T) {
+	var schema strings.Builder
+	names := []string{}
+	for i := range 50 {
+		names = append(names, strings.Repeat("a", 2000)+strconv.Itoa(i))
+		schema.WriteString(`{"properties":{"` + names[i] + `":`)
+	}
+	schema.WriteString(`{"properties":{"last":{}`)
+	for i := range 5000 {
+		schema.WriteString(`,"` + strconv.Itoa(i) + `":{}`)
+	}
+	schema.WriteString(`}}` + strings.Repeat("}}", 50))
+	size, all := 0, map[string]int{}
+	for _, text := range ToolTexts(abi.Definition{InputSchema: schema.String()}) {
+		size += len(text.Place) + len(text.Text)
+		all[text.Place[strings.LastIndexByte(text.Place, '.')+1:]]++
+	}
+	if size > 15*schema.Len() {
+		t.Errorf("texts of %d bytes for a schema of %d", size, schema.Len())
+	}
+	for _, name := range append(names, "last") {
+		if all[name] != 1 {
+			t.Errorf("%.10s...%s is listed %d times", name, name[max(0, len(name)-2):], all[name])
+		}
 	}
 }
