@@ -2,12 +2,16 @@ package capabilities_test
 
 import (
 	"context"
+	"fmt"
+	"path"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/console"
@@ -16,6 +20,8 @@ import (
 	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/extension"
 )
 
 // usual are texts that operations accept, by the name of the parameter's field.
@@ -65,11 +71,13 @@ func TestErrorsAreShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	calls := 0
-	for _, value := range []any{
+	values := []any{
 		store.Workspace("w"), disk.Directory(), buckets.Bucket("b"), open(client), written, writer, blob.New("text/plain", []byte("x")),
 		open(toolbox), open(clock.System()), open(random.System()), open(console.To(func(console.Level, string) {})),
-	} {
+	}
+	values = append(values, others(t, values)...)
+	calls := 0
+	for _, value := range values {
 		v := reflect.ValueOf(value)
 		for i := range v.NumMethod() {
 			m := v.Type().Method(i)
@@ -104,6 +112,39 @@ func TestErrorsAreShort(t *testing.T) {
 	if calls < 300 {
 		t.Errorf("only %d calls were made", calls)
 	}
+}
+
+// others are values of the kinds that values lacks, opened as the examples of the kinds ask.
+func others(t *testing.T, values []any) []any {
+	var folders []string
+	for _, v := range values {
+		folders = append(folders, path.Base(reflect.TypeOf(v).Elem().PkgPath()))
+	}
+	var more []any
+	site := capability.NewSite(t.TempDir(), func(capability.Level, string) {})
+	t.Cleanup(func() { _ = site.Close() })
+	for _, k := range capabilities.Builtin.All() {
+		folder, _, _ := strings.Cut(strings.TrimPrefix(k.Interface, "stile:capability/"), "@")
+		if slices.Contains(folders, folder) {
+			continue
+		}
+		m, err := extension.Parse(fmt.Appendf(nil, `{"name": "a", "version": "1.0.0", "description": "a", "tools": ["a"], "bindings": {"a": {%q: %s}}}`, k.Name, k.Example))
+		if err != nil {
+			t.Fatalf("the example of the kind %s: %v", k.Name, err)
+		}
+		c, err := m.Bindings[0].Grant.(capability.Opener).Open(t.Context(), site)
+		if err != nil {
+			t.Fatalf("open the example of the kind %s: %v", k.Name, err)
+		}
+		var value any = c
+		if o, ok := c.(abi.Opener); ok {
+			if value, err = o.Open(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		more = append(more, value)
+	}
+	return more
 }
 
 // failing calls a method and returns its error's text and how many bytes it allocated.

@@ -14,7 +14,9 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// Reader reads a manifest, Node is a value in it, and Member is a field of an object.
+// Reader reads a manifest, Node is a value in it, and Member is a field of an object. Reader.Fields returns the members of an
+// object by name, Items the elements of a list and Text a text. Fail records what is wrong and what to write instead. After the first
+// problem, all of them return zero values.
 type (
 	Reader = jsonform.Reader
 	Node   = jsonform.Node
