@@ -38,6 +38,8 @@ type failure struct {
 	settable bool
 	// Unbound is the binding that the tool used and does not have.
 	Unbound string `json:"unbound,omitempty"`
+	// bindable is set if the command has --bind.
+	bindable bool
 	// Failure is what the tool reported, with its stack mapped to the author's source.
 	Failure *abi.Failure `json:"failure,omitempty"`
 	// Stage is the stage at which an extension failed.
@@ -101,7 +103,12 @@ func (s *streams) report(err error, json bool) int {
 		text += "\n" + strings.TrimRight(f.Failure.Stack, "\n")
 	}
 	if f.Unbound != "" {
-		text += fmt.Sprintf("\nThis flag would bind it:\n    --bind %s=...\nSo would this part of the manifest:\n    \"bindings\": { %[1]q: { ... } }", f.Unbound)
+		part := "\nThis part of the manifest would bind it:"
+		if f.bindable {
+			text += "\nThis flag would bind it, with a kind that stile run --help lists:\n    --bind " + f.Unbound + "=..."
+			part = "\nSo would this part of the manifest:"
+		}
+		text += part + fmt.Sprintf("\n    \"bindings\": { %q: { ... } }", f.Unbound)
 	}
 	if f.Denial != nil && f.Denial.Remedy != "" {
 		remedy := "This line of the manifest"
@@ -145,7 +152,7 @@ func explain(err error) failure {
 	sorted := lifecycle.Sort(err)
 	f := failure{
 		Kind: kindOf(err, sorted), Message: printable.Text(err.Error()), Limit: sorted.Limit, Value: sorted.Value, Claimed: sorted.Claimed, Failure: sorted.Tool,
-		Stage: sorted.Stage, Known: sorted.Known, Unbound: sorted.Unbound,
+		Stage: sorted.Stage, Known: sorted.Known, Unbound: sorted.Unbound, bindable: is[*boundError](err),
 	}
 	var (
 		unknown *unknownError
