@@ -333,6 +333,7 @@ func TestBindingsShareBudgets(t *testing.T) {
 	if err := first.call.hold(maxMemory); err != nil {
 		t.Fatal(err)
 	}
+	defer first.call.release(maxMemory)
 	wantError(t, second.call.hold(1), abi.ErrExhausted, "8388608 bytes")
 	for _, other := range []*Client{client(abi.WithCall(one), Options{}), client(t.Context(), Options{}), client(one, Options{Held: 16 << 20})} {
 		if err := other.call.hold(1); err != nil {

@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -1170,6 +1171,43 @@ func TestHeadsAndRulesAreHeld(t *testing.T) {
 	}
 	_, err = c.Narrow(t.Context(), rules)
 	wantError(t, err, abi.ErrExhausted, "100000 bytes")
+}
+
+// TestMemoryOfAllCalls has many calls hold as many rules as they can. Others can still hold a few, and everything is given back.
+func TestMemoryOfAllCalls(t *testing.T) {
+	g := client(t, Options{Rules: []Rule{{Host: "a"}}}).grant
+	rules := make([]WitRule, maxRules)
+	for i := range rules {
+		rules[i].Host = "a"
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var refused int
+	for range 20 {
+		c, err := g.Open(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err == nil {
+			_, err = c.(*Client).Narrow(ctx, rules)
+		}
+		if !errors.Is(err, abi.ErrExhausted) {
+			t.Fatal(err)
+		}
+		if strings.Contains(err.Error(), "in all calls") {
+			refused++
+		}
+	}
+	if refused < 10 {
+		t.Errorf("%d of 20 calls are refused more", refused)
+	}
+	if _, err := open(t, g).Narrow(t.Context(), rules[:8]); err != nil {
+		t.Errorf("another call: %v", err)
+	}
+	cancel()
+	for allMemory.Reserve(maxAllMemory) != nil {
+		runtime.Gosched()
+	}
+	allMemory.Release(maxAllMemory)
 }
 
 func TestTLS(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	nethttp "net/http"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,8 +52,8 @@ type Options struct {
 	// Pending is how many exchanges of one call may be in progress at a time. Default 64.
 	Pending int
 	// Held is how many bytes the host holds for one call at a time: contents of requests, heads and bodies of responses, and rules
-	// of narrowed clients. It also bounds a single response. Everything except bodies is in memory, and at most 8 MiB. Default 64
-	// MiB.
+	// of narrowed clients. It also bounds a single response. Everything except bodies is in memory, and at most 8 MiB, and
+	// 64 MiB for all calls of the process beyond the first 64 KiB of each. Default 64 MiB.
 	Held int64
 	// Received is how many bytes of responses one call receives in total: heads count four times, and compressed bodies count once
 	// as received and once decoded. It covers the cost of reading and decoding, which the host does outside the guest. Default 1
@@ -170,7 +171,7 @@ type sizes struct {
 func (s sizes) budget() *budget {
 	return &budget{
 		held:     blob.NewQuota("bytes held for http", s.held),
-		memory:   blob.NewQuota("bytes of contents, heads and rules held for http", maxMemory),
+		memory:   memory{own: blob.NewQuota("bytes of contents, heads and rules held for http", maxMemory)},
 		received: blob.NewQuota("bytes received by http", s.received),
 		pending:  make(chan struct{}, s.pending),
 		decoding: make(chan struct{}, maxDecoding),
@@ -180,15 +181,57 @@ func (s sizes) budget() *budget {
 // budget is shared by all http bindings of one call.
 type budget struct {
 	held     *blob.Quota
-	memory   *blob.Quota // for held bytes, except bodies
+	memory   memory // for held bytes, except bodies
 	received *blob.Quota
 	requests atomic.Int64
 	pending  chan struct{} // one element for each exchange in progress
 	decoding chan struct{} // one element for each body that is being decompressed
 }
 
-// maxMemory is how many bytes of contents of requests, heads of responses and rules are held for one call.
-const maxMemory = 8 << 20
+const (
+	// maxMemory is how many bytes of contents of requests, heads of responses and rules are held for one call. Beyond the first
+	// freeMemory of each, they also count toward maxAllMemory of all calls of the process.
+	maxMemory    = 8 << 20
+	freeMemory   = 64 << 10
+	maxAllMemory = 64 << 20
+)
+
+var allMemory = blob.NewQuota("bytes of contents, heads and rules held for http in all calls", maxAllMemory)
+
+// memory counts bytes for a call and for the process.
+type memory struct {
+	own *blob.Quota
+
+	mu           sync.Mutex
+	used, shared int64 // shared of them count toward allMemory
+}
+
+// Reserve takes n bytes, or fails with abi.ErrExhausted and takes none.
+func (m *memory) Reserve(n int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.own.Reserve(n); err != nil {
+		return err
+	}
+	more := max(0, m.used+n-freeMemory) - m.shared
+	if err := allMemory.Reserve(more); err != nil {
+		m.own.Release(n)
+		return err
+	}
+	m.used, m.shared = m.used+n, m.shared+more
+	return nil
+}
+
+// Release gives n bytes back.
+func (m *memory) Release(n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.own.Release(n)
+	m.used -= n
+	left := max(0, m.used-freeMemory)
+	allMemory.Release(m.shared - left)
+	m.shared = left
+}
 
 const (
 	// maxRequests is how many requests one call may send, including redirects, because the host works on each outside the guest.
@@ -290,9 +333,12 @@ func (c *Client) Narrow(_ context.Context, rules []WitRule) (*Client, error) {
 		}
 		size += set[i].size()
 	}
-	// The memory is not given back, because the host does not know when the last client that needs the rules is gone.
 	if err := c.call.hold(size); err != nil {
 		return nil, err
+	}
+	// The host does not know when the last client that needs the rules is gone, but none outlives the call.
+	if size > 0 {
+		context.AfterFunc(c.call.ctx, func() { c.call.release(size) }) //nolint:contextcheck // the client may outlive the operation
 	}
 	return &Client{grant: c.grant, call: c.call, narrowed: append([][]*compiled{set}, c.narrowed...)}, nil
 }
