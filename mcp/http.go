@@ -40,7 +40,8 @@ type HTTPOptions struct {
 	// Idle is how long a silent session is kept. Default one hour.
 	Idle time.Duration
 	// MaxBodies bounds the bytes of the requests that an agent has under way, in all its sessions. Default twice MaxBody. All agents of the
-	// process share 64 MiB; a request for which there is no room gets status 503.
+	// process share 64 MiB. If there is no room, a request gets status 503: the largest one that is still arriving, of the agent whose
+	// arriving requests have the most.
 	MaxBodies int64
 	// MaxRequests is how many requests an agent may have under way, in all its sessions. An open stream counts as one. Default 256.
 	MaxRequests int
@@ -310,9 +311,12 @@ func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
 
 // readBody reads the body of a request, and refuses messages that do not pass a check.
 func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, under *taken, check func(body []byte) (json.RawMessage, *jsonrpc.Error)) (ok bool) {
-	body, err := io.ReadAll(&bodyReader{http.MaxBytesReader(w, r.Body, h.options.MaxBody), under, h.options.MaxBodies})
+	reader := &bodyReader{
+		ctx: r.Context(), body: http.MaxBytesReader(w, r.Body, h.options.MaxBody), under: under, most: h.options.MaxBodies, control: http.NewResponseController(w),
+	}
+	body, err := reader.readAll()
 	if err == nil {
-		err = under.shared.parse(r.Context())
+		err = under.parse(r.Context())
 	}
 	if errors.Is(err, errBodies) {
 		w.Header().Set("Connection", "close") // the rest of the body is not read

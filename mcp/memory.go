@@ -35,6 +35,14 @@ var (
 // errBusy says that there is no room for a message.
 var errBusy = errors.New("the messages of all agents take too much memory together; try again in a moment")
 
+// rooms are what one agent may have of the room for parsing, decoding and writing: half, so that others need not wait for all that it sends
+// and for answers that it does not read.
+type rooms struct{ parsing, decoding, writing *semaphore.Weighted }
+
+func newRooms() rooms {
+	return rooms{semaphore.NewWeighted(maxParsing / 2), semaphore.NewWeighted(maxDecoded / 2), semaphore.NewWeighted(maxWriting / 2)}
+}
+
 // body is the share of one request in all bodies, and of its large answer in all of these.
 type body struct {
 	first, rest, parsing, writing int64
@@ -71,6 +79,16 @@ func (b *body) growOrGiveBack(n int64) bool {
 	return ok
 }
 
+// growSoon is grow for a request whose first part is taken, and waits for the rest.
+func (b *body) growSoon(ctx context.Context, n int64) bool {
+	rest := min(n, maxAllBodies-b.rest)
+	if acquire(ctx, allBodies, rest) != nil {
+		return false
+	}
+	b.rest += rest
+	return true
+}
+
 // parse waits until the request may be parsed. A small one does not wait.
 func (b *body) parse(ctx context.Context) error {
 	n := min(b.rest, maxParsing)
@@ -104,15 +122,29 @@ func (b *body) giveBack() {
 	*b = body{}
 }
 
-// decode runs a function that decodes JSON once the process has room for the result.
-func decode(ctx context.Context, text []byte, do func() error) error {
+// decode runs a function that decodes JSON once the process and the agent have room for the result.
+func (r *rooms) decode(ctx context.Context, text []byte, do func() error) error {
 	if takes := min(jsonform.DecodedSize(text), maxDecoded); takes > freeDecoded {
-		if err := acquire(ctx, decoding, takes); err != nil {
+		own := min(takes, maxDecoded/2)
+		if err := acquireBoth(ctx, r.decoding, own, decoding, takes); err != nil {
 			return err
 		}
+		defer r.decoding.Release(own)
 		defer decoding.Release(takes)
 	}
 	return do()
+}
+
+// acquireBoth acquires an agent's own room, and then that of all.
+func acquireBoth(ctx context.Context, own *semaphore.Weighted, part int64, all *semaphore.Weighted, n int64) error {
+	if err := acquire(ctx, own, part); err != nil {
+		return err
+	}
+	err := acquire(ctx, all, n)
+	if err != nil {
+		own.Release(part)
+	}
+	return err
 }
 
 func acquire(ctx context.Context, room *semaphore.Weighted, n int64) error {

@@ -2,6 +2,10 @@ package mcp
 
 import (
 	"context"
+	"errors"
+	"io"
+	nethttp "net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -79,5 +83,125 @@ func TestBeforeInitializeOverHTTP(t *testing.T) {
 		if status, _, answer := w.send("POST", body, "Authorization", "Bearer "+aliceToken); status != 200 || strings.Contains(answer, "error") {
 			t.Errorf("%s: %d %s", body, status, answer)
 		}
+	}
+}
+
+// TestBodiesGiveWay has one agent send bodies that never end, until there is no room. Another agent's body gets the room of the largest, and is
+// itself safe from those.
+func TestBodiesGiveWay(t *testing.T) {
+	h := newHome(t, `{}`)
+	w := h.web(HTTPOptions{})
+	const free = 1 << 20
+	take(t, allBodies, maxAllBodies-free)
+	defer allBodies.Release(maxAllBodies - free)
+	stall := func(token string, size int) (status chan int, end func()) {
+		t.Helper()
+		body, feed := io.Pipe()
+		r, err := nethttp.NewRequestWithContext(t.Context(), "POST", w.URL, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		status = make(chan int, 1)
+		go func() {
+			answer, err := w.Client().Do(r)
+			if err != nil {
+				status <- 0
+				return
+			}
+			_ = answer.Body.Close()
+			status <- answer.StatusCode
+		}()
+		if _, err := feed.Write([]byte(strings.Repeat(" ", maxFirst+size))); err != nil {
+			t.Fatal(err)
+		}
+		return status, func() { _ = feed.Close() }
+	}
+	holds := func(want int64) {
+		t.Helper()
+		for {
+			var all int64
+			incoming.mu.Lock()
+			for _, bytes := range incoming.bodies {
+				all += bytes
+			}
+			incoming.mu.Unlock()
+			if all == want {
+				return
+			}
+			if t.Context().Err() != nil {
+				t.Fatalf("bodies hold %d bytes, not %d", all, want)
+			}
+			runtime.Gosched()
+		}
+	}
+	small, endSmall := stall(aliceToken, 300<<10)
+	large, endLarge := stall(aliceToken, 600<<10)
+	holds(900 << 10)
+	status, _, _ := w.send("POST", initialize+strings.Repeat(" ", 400<<10), "Authorization", "Bearer "+bobToken)
+	if status != 200 {
+		t.Errorf("another agent's request: status %d", status)
+	}
+	if got := <-large; got != 503 && got != 0 { // the client may notice that the connection ends before it reads the answer
+		t.Errorf("the largest body: status %d", got)
+	}
+	holds(300 << 10)
+	if len(small) > 0 {
+		t.Errorf("the smaller body: status %d", <-small)
+	}
+	others, endOther := stall(bobToken, 200<<10)
+	holds(500 << 10)
+	status, _, _ = w.send("POST", initialize+strings.Repeat(" ", 700<<10), "Authorization", "Bearer "+aliceToken)
+	if status != 503 {
+		t.Errorf("a request of the agent with the most: status %d", status)
+	}
+	holds(500 << 10)
+	endSmall()
+	endLarge()
+	endOther()
+	<-small
+	<-others
+}
+
+// TestAgentsHaveHalf has one agent hold all that it may of the room for parsing, decoding and writing. Others have the rest.
+func TestAgentsHaveHalf(t *testing.T) {
+	greedy, other := newTraffic(), newTraffic()
+	var held []*taken
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 2 {
+		one := &taken{traffic: greedy}
+		err := one.write(ended, maxWriting/2)
+		if one.shared.rest = maxParsing / 2; err == nil {
+			err = one.parse(ended)
+		}
+		one.shared.rest = 0
+		held = append(held, one)
+		if (err == nil) != (len(held) == 1) {
+			t.Errorf("request %d: %v", len(held), err)
+		}
+	}
+	arguments := []byte(`{"a":[` + strings.Repeat(`1,`, 1<<20) + `1]}`)
+	err := greedy.rooms.decode(t.Context(), arguments, func() error {
+		if err := greedy.rooms.decode(ended, arguments, func() error { return nil }); err == nil {
+			t.Error("an agent decodes two at once")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	one := &taken{traffic: other}
+	one.shared.rest = maxParsing / 2
+	if err := errors.Join(one.write(ended, maxWriting/2), one.parse(ended)); err != nil {
+		t.Errorf("another agent: %v", err)
+	}
+	one.shared.rest = 0
+	for _, one := range append(held, one) {
+		one.giveBack()
+	}
+	for room, all := range map[*semaphore.Weighted]int64{parsing: maxParsing, decoding: maxDecoded, writing: maxWriting, greedy.rooms.writing: maxWriting / 2, greedy.rooms.parsing: maxParsing / 2} {
+		take(t, room, all)
+		room.Release(all)
 	}
 }

@@ -57,7 +57,7 @@ func add[In, Out any](e *endpoint, name, title, description string, h hints, do 
 	// The SDK's typed AddTool encodes arguments again, in its own order and spelling, and decodes the result.
 	e.sdk.AddTool(tool, func(ctx context.Context, call *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		var in In
-		if err := decode(ctx, call.Params.Arguments, func() error { return readArguments(call.Params.Arguments, input, &in) }); err != nil {
+		if err := e.traffic.rooms.decode(ctx, call.Params.Arguments, func() error { return readArguments(call.Params.Arguments, input, &in) }); err != nil {
 			return refuse(err)
 		}
 		r, done, err := e.begin(call, tool)

@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"errors"
-	"io"
 	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,13 +25,16 @@ var largeAnswers = map[string]bool{"resources/read": true, "tools/list": true}
 // first byte until its request ends, even if it never arrives completely.
 type traffic struct {
 	answers *semaphore.Weighted // of large answers
+	rooms   rooms
 
 	mu       sync.Mutex
 	requests int
 	bytes    int64
 }
 
-func newTraffic() *traffic { return &traffic{answers: semaphore.NewWeighted(maxLarge)} }
+func newTraffic() *traffic {
+	return &traffic{answers: semaphore.NewWeighted(maxLarge), rooms: newRooms()}
+}
 
 // taken is the share of one request.
 type taken struct {
@@ -42,7 +44,9 @@ type taken struct {
 	large   bool // the answer may be made
 	over    bool
 	size    int64
-	shared  body // share of the process's bodies
+	shared  body  // share of the process's bodies
+	parsing int64 // of the agent's own rooms
+	writing int64
 }
 
 func (t *taken) request(most int) (ok bool) {
@@ -104,23 +108,45 @@ func (t *taken) write(ctx context.Context, bytes int64) error {
 		return nil
 	}
 	bytes = min(bytes, maxWriting)
-	if err := acquire(ctx, writing, bytes); err != nil {
+	own := min(bytes, maxWriting/2)
+	if err := acquireBoth(ctx, t.rooms.writing, own, writing, bytes); err != nil {
 		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.shared.writing += bytes
+	t.writing += own
 	if t.over {
-		t.shared.giveBack()
+		t.release()
 		return errClientGone
 	}
 	return nil
 }
 
+// parse waits until the request may be parsed.
+func (t *taken) parse(ctx context.Context) error {
+	own := min(t.shared.rest, maxParsing/2)
+	if err := acquire(ctx, t.rooms.parsing, own); err != nil {
+		return err
+	}
+	t.parsing = own
+	return t.shared.parse(ctx)
+}
+
+// release gives back the shares of the process's room.
+func (t *taken) release() {
+	t.shared.giveBack()
+	if t.parsing+t.writing > 0 {
+		t.rooms.parsing.Release(t.parsing)
+		t.rooms.writing.Release(t.writing)
+	}
+	t.parsing, t.writing = 0, 0
+}
+
 func (t *taken) giveBack() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.shared.giveBack()
+	t.release()
 	t.bytes -= t.size
 	if t.counted {
 		t.requests--
@@ -136,6 +162,10 @@ func (t *taken) parsed() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.shared.parsed()
+	if t.parsing > 0 {
+		t.rooms.parsing.Release(t.parsing)
+		t.parsing = 0
+	}
 }
 
 type takenKey struct{}
@@ -151,22 +181,3 @@ func takenBy(extra *sdk.RequestExtra) *taken {
 }
 
 var errBodies = errors.New("the bodies under way are too large together")
-
-// bodyReader counts a body as it arrives.
-type bodyReader struct {
-	body  io.Reader
-	under *taken
-	most  int64
-}
-
-// Read implements io.Reader.
-func (b *bodyReader) Read(p []byte) (int, error) {
-	n, err := b.body.Read(p)
-	if !b.under.body(int64(n), b.most) {
-		return n, errBodies
-	}
-	if !b.under.shared.grow(int64(n)) {
-		return n, errBusy
-	}
-	return n, err
-}
