@@ -99,6 +99,18 @@ type wholeEngine struct {
 }
 
 func newWholeEngine(wasm []byte) (*wholeEngine, error) {
+	wasm, stores, err := keepCounts(wasm)
+	if err != nil {
+		return nil, fmt.Errorf("rewrite the engine's counts: %w", err)
+	}
+	if stores != foundStores {
+		return nil, fmt.Errorf("rewrite the engine's counts: %+v instead of %+v", stores, foundStores)
+	}
+	return splitWhole(wasm)
+}
+
+// splitWhole makes the rest of an engine.
+func splitWhole(wasm []byte) (*wholeEngine, error) {
 	split, err := splitEngine(wasm)
 	if err != nil {
 		return nil, fmt.Errorf("split engine: %w", err)
@@ -187,14 +199,14 @@ type baseImage struct {
 	// define, register, finish and frames are functions of the prelude, as JSValues.
 	define, register, finish, frames int64
 	arenas                           arenas
-	// digest is the digest of memory, which every build needs.
+	// digest is that of memory and baseVersion, which every build needs.
 	digest string
 	// bindings are the bindings of a world without imports and exports.
 	bindings *wasmtime.Module
 }
 
-// baseVersion changes with what makeBase does, apart from its input.
-const baseVersion = "6"
+// baseVersion changes with what makeBase and freeze do, apart from their input.
+const baseVersion = "7"
 
 // baseKey names the base image that makeBase makes.
 func (m *imager) baseKey(prelude string, l layout) (string, error) {
@@ -225,7 +237,7 @@ func (m *imager) base(ctx context.Context, key string, prelude func() (string, e
 	if err != nil {
 		return nil, fmt.Errorf("read base image: %w", err)
 	}
-	b.digest = digest(b.memory)
+	b.digest = digest([]byte(baseVersion + digest(b.memory)))
 	b.bindings, err = m.compileBindings(ctx, b.roots)
 	return b, err
 }
@@ -331,7 +343,7 @@ func (m *imager) compilePrelude(ctx context.Context, prelude string) ([]byte, er
 	return code, g.err
 }
 
-// extension makes the image of an extension: base, after the code at the top level of bundle, a module without imports, has
+// extension makes the image of an extension, whose objects are immortal: base, after the code at the top level of bundle, a module without imports, has
 // run and its default export is registered. descriptor tells the prelude of the extension's world. name is what stacks
 // call the bundle, large is as in [Source]. The same arguments give the same image.
 //
@@ -340,6 +352,15 @@ func (m *imager) compilePrelude(ctx context.Context, prelude string) ([]byte, er
 //
 // Errors that the author can correct are an [*evaluationError] or a [*limitError].
 func (m *imager) extension(ctx context.Context, base *baseImage, descriptor, bundle []byte, name string, large bool) (*image, report, error) {
+	img, used, err := m.evaluated(ctx, base, descriptor, bundle, name, large)
+	if err == nil {
+		freeze(img.memory, img.roots, base.arenas)
+	}
+	return img, used, err
+}
+
+// evaluated makes the image of an extension, whose objects are not immortal yet.
+func (m *imager) evaluated(ctx context.Context, base *baseImage, descriptor, bundle []byte, name string, large bool) (*image, report, error) {
 	g, err := m.newGuest(ctx, base.memory)
 	if err != nil {
 		return nil, report{}, err

@@ -20,7 +20,13 @@ func testImager(t testing.TB, limits imageLimits) *imager {
 
 func newTestImager(t testing.TB, cache cacheFunc, limits imageLimits) *imager {
 	t.Helper()
-	whole, err := newWholeEngine(testEngine(t).wasm)
+	return imagerOf(t, newWholeEngine, cache, limits)
+}
+
+// imagerOf makes images with the engine that rewrite makes of the one that npm delivers.
+func imagerOf(t testing.TB, rewrite func(wasm []byte) (*wholeEngine, error), cache cacheFunc, limits imageLimits) *imager {
+	t.Helper()
+	whole, err := rewrite(testEngine(t).wasm)
 	if err != nil {
 		t.Fatal(err)
 	}
