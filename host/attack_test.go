@@ -402,6 +402,18 @@ func TestManyDenials(t *testing.T) {
 	if err != nil || len(r.Usage.Denials) != 1 || len(r.Usage.Denials[0].Operation) != 4096 {
 		t.Errorf("got %v", err)
 	}
+	c = guest{uses: "open deny", call: `(memory.fill (i32.const 65536) (i32.const 97) (i32.const 4096)) (loop $l
+		(i32.store8 (i32.const 65536) (i32.add (i32.const 32) (local.get $i)))
+		(call $deny (local.get $box) (i32.const 65536) (i32.const 4096) (i32.const 256))
+		(br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 90)))) ` + returns}.load(t, h)
+	r, err = c.Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"box": &box{}}})
+	size := 0
+	for _, d := range r.Usage.Denials {
+		size += len(d.Operation) + len(d.Reason) + len(d.Remedy)
+	}
+	if err != nil || size > 70<<10 || len(r.Usage.Denials)+r.Usage.DenialsDropped != 90 || r.Usage.Denials[len(r.Usage.Denials)-1].Operation[0] != 32+89 {
+		t.Errorf("%d kept with %d bytes, %d dropped, %v", len(r.Usage.Denials), size, r.Usage.DenialsDropped, err)
+	}
 }
 
 // TestObserve checks that each operation is observed once, however it ends.

@@ -102,7 +102,7 @@ type Usage struct {
 	// Operations is how many imported functions were called.
 	Operations int
 	// Denials are the host's record of denied operations, each once, in order. The guest may have continued after them. There are at
-	// most 100, and the last one is the latest. DenialsDropped counts the others.
+	// most 100, with texts of some 64 KiB, and the last one is the latest. DenialsDropped counts the others.
 	Denials        []abi.Denial
 	DenialsDropped int
 }

@@ -273,12 +273,14 @@ func (c *call) denied(binding string, err error) error {
 }
 
 const (
-	maxDenials    = 100
-	maxDenialText = 4 * kib
+	maxDenials     = 100
+	maxDenialText  = 4 * kib
+	maxDenialTexts = 64 * kib // of all denials
 )
 
 // record stores a denial. The last one is always stored, because the guest may end its call with it.
 func (u *Usage) record(d abi.Denial) {
+	size := u.denialTexts() + len(d.Operation) + len(d.Reason) + len(d.Remedy)
 	text := d
 	text.Wants = nil // its dynamic type may not be comparable
 	same := func(kept abi.Denial) bool {
@@ -287,10 +289,18 @@ func (u *Usage) record(d abi.Denial) {
 	}
 	switch {
 	case slices.ContainsFunc(u.Denials, same):
-	case len(u.Denials) < maxDenials:
+	case len(u.Denials) < maxDenials && size <= maxDenialTexts:
 		u.Denials = append(u.Denials, d)
 	default:
-		u.Denials[maxDenials-1] = d
+		u.Denials[len(u.Denials)-1] = d
 		u.DenialsDropped++
 	}
+}
+
+// denialTexts returns the bytes of the texts of the stored denials.
+func (u *Usage) denialTexts() (bytes int) {
+	for _, d := range u.Denials {
+		bytes += len(d.Operation) + len(d.Reason) + len(d.Remedy)
+	}
+	return bytes
 }

@@ -43,7 +43,8 @@ type Options struct {
 	// steps, and take no thread while they wait.
 	WholeCalls bool
 	// PackedMemory bounds the memory of calls that wait without an instance, in bytes: what differs from a fresh instance, compressed,
-	// and 16 KiB for each, with 512 bytes for each handle and 256 for each name in its envs. When it is used up, waiting calls keep their instances. Default 2 GiB.
+	// and 16 KiB for each, with 512 bytes for each handle, 256 for each name in its envs, and what is recorded of it. When it is used
+	// up, waiting calls keep their instances. Default 2 GiB.
 	PackedMemory int64
 	// MaxMemory caps Limits.Memory. Default 64 MiB.
 	MaxMemory int64

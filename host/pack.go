@@ -70,6 +70,8 @@ const (
 	packedCall   = 16 * kib
 	packedHandle = 512
 	packedName   = 256
+	// packedGrant is what each grant of a lease takes.
+	packedGrant = 64
 )
 
 // exportMemory finds the exports.
@@ -446,11 +448,10 @@ func (c *call) pack(of *Component, i *wasmtime.Instance) (_ *packed, err error) 
 	if p.size, err = m.measure(i, c.limits.Memory); err != nil {
 		return nil, err
 	}
-	held := int64(packedCall + packedHandle*max(len(c.handles.open), len(c.handles.table.slots)) + packedName*max(0, c.handles.names))
-	if !h.packed.TryAcquire(held) {
+	p.held = c.keeps()
+	if !h.packed.TryAcquire(p.held) {
 		return nil, errKept
 	}
-	p.held = held
 	defer func() {
 		if err != nil {
 			h.packed.Release(p.held)
@@ -515,6 +516,15 @@ func confine(s *wasmtime.Store, size int64, err *error) (end func()) {
 			*err = &TrapError{Reason: "functions of " + abi.ExtensionMemory + " take too long"}
 		}
 	}
+}
+
+// keeps estimates what a call takes besides its memory.
+func (c *call) keeps() int64 {
+	n := packedCall + packedHandle*max(len(c.handles.open), len(c.handles.table.slots)) + packedName*max(0, c.handles.names) + c.usage.denialTexts()
+	for _, l := range c.leases {
+		n += packedHandle + packedGrant*len(l.grants)
+	}
+	return int64(n) + c.record.share()
 }
 
 // appendRuns appends the runs of words in which a block differs from another: address, length, bytes.

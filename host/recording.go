@@ -205,6 +205,14 @@ func (h *Host) newRecord() *record {
 	}
 }
 
+// share returns what the recording takes of the memory that each may have.
+func (r *record) share() int64 {
+	if r == nil {
+		return 0
+	}
+	return int64(cap(r.enc.buf)) - r.reserved
+}
+
 // The answer of an operation is a value, or the error that ended the call.
 const (
 	answerValue = iota
