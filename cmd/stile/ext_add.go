@@ -7,6 +7,7 @@ import (
 	"io"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stilehost/stile/extension"
@@ -49,7 +50,7 @@ var stages = map[extension.Stage]string{
 	extension.StagePolicy:   "Asking the policy ...",
 }
 
-// finish reports warnings about the npm packages, asks the person at the terminal to approve a waiting version, and prints the
+// finish reports warnings about npm packages and bindings, asks the person at the terminal to approve a waiting version, and prints the
 // result.
 func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *lifecycle.Written) error {
 	if w.Unchecked != nil {
@@ -57,6 +58,11 @@ func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *life
 	}
 	for _, warning := range w.Version.Warnings() {
 		s.say("stile: warning: %s", warning)
+	}
+	for _, use := range w.Version.Report.UndeclaredBindings {
+		if !slices.ContainsFunc(extension.Defaults(), func(b extension.Binding) bool { return b.Name == use.Name }) {
+			s.say("stile: warning: %s uses env.%s, which the manifest does not ask for", use.Places[0], use.Name)
+		}
 	}
 	err := f.decide(ctx, s, e, w)
 	declined, ok := errors.AsType[*notApprovedError](err)
