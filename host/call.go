@@ -130,6 +130,9 @@ type call struct {
 	replay  *player // answers instead of capabilities; nil in an ordinary call
 	spent   func()  // ends ctx if an operation uses up the processor time
 	stepping
+	clock  phaseClock
+	phases Phases
+	ends   []func() // give back what the call has besides its place
 
 	place       *place
 	frame       *frame
@@ -159,7 +162,7 @@ func (c *call) closeStore() {
 }
 
 // limits are the limits of one call.
-func (h *Host) limits(r Request, outer *frame) Limits {
+func (h *Host) limits(r *Request, outer *frame) Limits {
 	l := r.Limits.or(h.options.Limits)
 	l.Memory, l.Nesting = min(l.Memory, h.options.MaxMemory), min(l.Nesting, maxNesting)
 	if outer != nil {
@@ -196,79 +199,105 @@ func (c *call) own(v any, l *lease) {
 
 // callExport calls one export in a fresh instance and drops everything that belonged to it. prepare makes the arguments, and may
 // call other exports before. check looks at the result while its bytes still count. ctx comes from within. If only the cleanup fails,
-// callExport returns both a result and an error.
-func (c *Component) callExport(ctx context.Context, r Request, x export, prepare func(*call, *wasmtime.Instance) ([]abi.Value, error), check func(abi.Value) error) (result abi.Value, made Result, err error) {
+// callExport returns both a result and an error. The goroutine may stay here for hours, so what takes much of its stack has returned.
+func (c *Component) callExport(ctx context.Context, r *Request, x export, prepare func(*call) ([]abi.Value, error), check func(abi.Value) error, made *Result) (result abi.Value, err error) {
+	in := &call{host: c.host, place: &place{host: c.host, slot: noSlot}}
+	defer func() { err = in.finish(err, made) }()
+	if x, err = in.begin(ctx, c, r, x); err != nil {
+		return nil, err
+	}
+	result, err = in.first(c, x, prepare)
+	for in.on {
+		var waits bool
+		if waits, result, err = in.waits(result, err); !waits {
+			break
+		}
+		long := in.pause(c)
+		for long != nil && !long.over() {
+			long.sleep()
+		}
+		result, err = in.wake(c, long)
+	}
+	if err != nil {
+		return nil, in.explain(err)
+	}
+	return result, check(result)
+}
+
+// begin gives a call its slot and its store. It returns the export to call.
+func (c *call) begin(ctx context.Context, of *Component, r *Request, x export) (_ export, err error) {
 	h := c.host
-	end, err := h.users.begin()
-	if err != nil {
-		return nil, Result{}, err
+	for _, u := range []*users{&h.users, &of.users} {
+		end, err := u.begin()
+		if err != nil {
+			return x, err
+		}
+		c.ends = append(c.ends, end)
 	}
-	defer end()
-	unuse, err := c.users.begin()
-	if err != nil {
-		return nil, Result{}, err
-	}
-	defer unuse()
 	outer := frameOf(ctx)
-	limits := h.limits(r, outer)
-	place, err := h.enter(ctx, outer)
-	if err != nil {
-		return nil, Result{}, explainEnd(ctx, limits, err)
+	c.limits = h.limits(r, outer)
+	if err := c.place.enter(ctx, outer); err != nil {
+		return x, explainEnd(ctx, c.limits, err)
 	}
-	defer place.leave()
 	if r.Begin != nil {
 		if err := r.Begin(ctx); err != nil {
-			return nil, Result{}, explainEnd(ctx, limits, err)
+			return x, explainEnd(ctx, c.limits, err)
 		}
 	}
-
-	clock, phases := phaseClock{time.Now()}, Phases{}
+	c.clock = phaseClock{time.Now()}
 	ctx, over := context.WithCancelCause(ctx)
-	defer over(nil)
-	f := newFrame(c, r, limits, outer)
-	var in *call
-	operations := abi.WithWork(withFrame(ctx, f), f.work)
-	operations = abi.WithRoom(operations, func(bytes int64) error { return in.store.Room(bytes) })
+	c.ends = append(c.ends, func() { over(nil) })
+	c.frame = newFrame(of, r, c.limits, outer)
+	c.ctx = abi.WithRoom(abi.WithWork(withFrame(ctx, c.frame), c.frame.work), func(bytes int64) error { return c.store.Room(bytes) })
 	if outer == nil { // the calls that it starts share its budgets
-		operations = abi.WithCall(operations)
+		c.ctx = abi.WithCall(c.ctx)
 	}
-	in = &call{
-		host: h, ctx: operations, limits: limits, observe: r.Observe, idle: r.Idle, record: r.record, replay: r.replay,
-		handles: handles{open: map[abi.Rep]*handle{}, limit: limits.Handles},
-		spent:   func() { over(wasmtime.ErrCPU) },
+	c.observe, c.idle, c.record, c.replay = r.Observe, r.Idle, r.record, r.replay
+	c.handles = handles{open: map[abi.Rep]*handle{}, limit: c.limits.Handles}
+	c.spent = func() { over(wasmtime.ErrCPU) }
+	if x.index == of.call.index && of.Stepwise() && !h.options.WholeCalls {
+		x, c.on, c.handles.table.kept = of.start, true, of.memory != nil
 	}
-	if x.index == c.call.index && c.Stepwise() && !h.options.WholeCalls {
-		x, in.on, in.handles.table.kept = c.start, true, c.memory != nil
+	c.storeLimits = wasmtime.Limits{Memory: c.limits.Memory, CPU: c.limits.CPU, Outer: outer.processor(), Context: ctx}
+	c.openStore()
+	c.ends = append(c.ends, c.frame.budget.Hold())
+	c.clock.lap(&c.phases.Open)
+	return x, nil
+}
+
+// first makes the instance and calls the export, or its first step.
+func (c *call) first(of *Component, x export, prepare func(*call) ([]abi.Value, error)) (result abi.Value, err error) {
+	c.instance, err = c.store.Instantiate(of.linker, of.component)
+	c.clock.lap(&c.phases.Instantiate)
+	if err != nil {
+		return nil, err
 	}
-	in.place, in.frame, in.storeLimits = place, f, wasmtime.Limits{Memory: limits.Memory, CPU: limits.CPU, Outer: outer.processor(), Context: ctx}
-	in.openStore()
-	defer in.frame.budget.Hold()()
+	args, err := prepare(c)
+	if err != nil {
+		return nil, err
+	}
+	return x.in(c.instance, args...)
+}
+
+// finish drops everything that belonged to a call, however far it came.
+func (c *call) finish(err error, made *Result) error {
 	defer func() {
-		clock.lap(&phases.Run)
-		in.closeStore()
-		if failed := in.end(); failed != nil {
-			err = errors.Join(err, failed)
+		for _, end := range slices.Backward(c.ends) {
+			end()
 		}
-		clock.lap(&phases.Close)
-		made = Result{Usage: in.usage, Phases: phases}
 	}()
-	clock.lap(&phases.Open)
-	instance, err := in.store.Instantiate(c.linker, c.component)
-	clock.lap(&phases.Instantiate)
-	if err != nil {
-		return nil, Result{}, in.explain(err)
+	defer c.place.leave()
+	if c.frame == nil {
+		return err
 	}
-	args, err := prepare(in, instance)
-	if err == nil {
-		result, err = instance.Call(x.index, x.params, x.result, args...)
+	c.clock.lap(&c.phases.Run)
+	c.closeStore()
+	if failed := c.end(); failed != nil {
+		err = errors.Join(err, failed)
 	}
-	if in.on {
-		result, err = in.steps(c, instance, result, err)
-	}
-	if err != nil {
-		return nil, Result{}, in.explain(err)
-	}
-	return result, Result{}, check(result)
+	c.clock.lap(&c.phases.Close)
+	made.Usage, made.Phases = c.usage, c.phases
+	return err
 }
 
 // phaseClock returns the time since its last call.
@@ -280,7 +309,7 @@ func (p *phaseClock) lap(took *time.Duration) {
 }
 
 // evaluated runs top-level code in an instance that holds no handles yet, and returns the definitions that the call then uses.
-func (c *Component) evaluated(i *wasmtime.Instance, r Request, limits Limits) (*definitionSet, error) {
+func (c *Component) evaluated(i *wasmtime.Instance, r *Request, limits Limits) (*definitionSet, error) {
 	x := c.evaluate
 	if x.index == nil {
 		return nil, &LoadError{Name: abi.ExtensionEvaluator, Reason: "is not exported, so the component runs no code but its own"}
@@ -422,24 +451,29 @@ func (c *Component) Call(ctx context.Context, tool string, input []byte, env Env
 }
 
 // Do is Call with every option.
-func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
+func (c *Component) Do(ctx context.Context, r Request) (result Result, err error) {
+	err = c.do(ctx, &r, &result)
+	return result, err
+}
+
+func (c *Component) do(ctx context.Context, r *Request, result *Result) error {
 	if len(r.Input) == 0 {
 		r.Input = []byte("{}")
 	}
 	// A call that its caller may not make is not recorded, because a replay outside the caller would succeed.
 	if err := frameOf(ctx).nest(c, r); err != nil {
-		return Result{}, err
+		return err
 	}
 	recorder := r.Recorder
 	if recorder == nil {
 		recorder = c.host.options.Recorder
 	}
 	if recorder == nil {
-		return c.callTool(ctx, r)
+		return c.callTool(ctx, r, result)
 	}
 	end, err := c.host.users.begin() // so that a host closes only after its calls are recorded
 	if err != nil {
-		return Result{}, err
+		return err
 	}
 	defer end()
 	r.record = c.host.newRecord()
@@ -451,90 +485,131 @@ func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
 			return err
 		}
 	}
-	result, err := c.callTool(ctx, r)
+	err = c.callTool(ctx, r, result)
 	if began {
-		r.record.end(ctx, c, r, result, err, recorder)
+		r.record.end(ctx, c, r, *result, err, recorder)
 	}
-	return result, err
+	return err
 }
 
 // callTool makes a call. r says how to record or replay it.
-func (c *Component) callTool(ctx context.Context, r Request) (Result, error) {
-	limits := c.host.limits(r, frameOf(ctx))
-	if len(r.Input)+len(r.Code.text()) > limits.Input {
-		return Result{}, exceeded("input", printable.Size(int64(limits.Input)))
+func (c *Component) callTool(ctx context.Context, r *Request, result *Result) error {
+	t, err := c.newToolCall(ctx, r)
+	if err != nil {
+		return err
 	}
-	ctx, stop := c.host.within(ctx, limits)
+	ctx, stop := c.host.within(ctx, t.limits)
 	defer stop()
-	var set *definitionSet
-	if r.Code == nil {
+	if err := t.begin(ctx); err != nil {
+		return err
+	}
+	value, err := c.callExport(ctx, r, c.call, t.prepare, t.check, result)
+	return t.answer(value, err, result)
+}
+
+// toolCall is a call of a tool. It is not on the stack, which is small while the call waits.
+type toolCall struct {
+	component *Component
+	ctx       context.Context
+	request   *Request
+	limits    Limits
+	set       *definitionSet
+}
+
+func (c *Component) newToolCall(ctx context.Context, r *Request) (*toolCall, error) {
+	t := &toolCall{component: c, request: r, limits: c.host.limits(r, frameOf(ctx))}
+	if len(r.Input)+len(r.Code.text()) > t.limits.Input {
+		return nil, exceeded("input", printable.Size(int64(t.limits.Input)))
+	}
+	return t, nil
+}
+
+// begin checks the input, unless the tool's definition comes from the request's code.
+func (t *toolCall) begin(ctx context.Context) (err error) {
+	c, r := t.component, t.request
+	t.ctx = ctx
+	if r.Code != nil {
+		return nil
+	}
+	if t.set, err = c.definitions(ctx, r.Approved, r.Limits); err != nil {
+		return err
+	}
+	if err := t.set.validate(ctx, c.host.validating, r.Tool, r.Input); err != nil {
+		if ctx.Err() != nil {
+			err = explainEnd(ctx, t.limits, err)
+		}
+		return err
+	}
+	return nil
+}
+
+// prepare makes the arguments.
+func (t *toolCall) prepare(in *call) ([]abi.Value, error) {
+	c, r := t.component, t.request
+	if r.Code != nil {
 		var err error
-		if set, err = c.definitions(ctx, r.Approved, r.Limits); err != nil {
-			return Result{}, err
+		if t.set, err = c.evaluated(in.instance, r, t.limits); err == nil {
+			err = t.set.validate(t.ctx, c.host.validating, r.Tool, r.Input)
 		}
-		if err := set.validate(ctx, c.host.validating, r.Tool, r.Input); err != nil {
-			if ctx.Err() != nil {
-				err = explainEnd(ctx, limits, err)
-			}
-			return Result{}, err
-		}
-	}
-	keeps := func(ctx context.Context, output []byte) error {
-		return set.keeps(ctx, c.host.validating, r.Tool, output)
-	}
-	value, result, err := c.callExport(ctx, r, c.call, func(in *call, i *wasmtime.Instance) ([]abi.Value, error) {
-		if r.Code != nil {
-			var err error
-			if set, err = c.evaluated(i, r, limits); err == nil {
-				err = set.validate(ctx, c.host.validating, r.Tool, r.Input)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-		env, err := newEnvironment(r.Env)
 		if err != nil {
 			return nil, err
 		}
-		h := &handle{resource: c.host.env, value: env}
-		if r.replay != nil {
-			h.value = recordedEnv
-		}
-		in.handles.names = -len(env) // the caller may give any number of names
-		rep, err := in.handles.add(h)
-		in.handles.table.add(rep)
-		return []abi.Value{r.Tool, string(r.Input), rep}, err
-	}, func(v abi.Value) error {
-		outcome := v.(abi.Variant)
-		if outcome.Case != 0 {
-			return nil
-		}
-		output := outcome.Value.(string)
-		if len(output) > limits.Output {
-			return exceeded("output", printable.Size(int64(limits.Output)))
-		}
-		if !json.Valid([]byte(output)) {
-			return &GuestError{abi.Failure{Name: "InvalidOutput", Message: "the result is not JSON"}}
-		}
-		err := keeps(ctx, []byte(output))
-		if err != nil && ctx.Err() != nil {
-			err = explainEnd(ctx, limits, err)
-		}
-		return err
-	})
+	}
+	env, err := newEnvironment(r.Env)
+	if err != nil {
+		return nil, err
+	}
+	h := &handle{resource: c.host.env, value: env}
+	if r.replay != nil {
+		h.value = recordedEnv
+	}
+	in.handles.names = -len(env) // the caller may give any number of names
+	rep, err := in.handles.add(h)
+	in.handles.table.add(rep)
+	return []abi.Value{r.Tool, string(r.Input), rep}, err
+}
+
+// check checks an output.
+func (t *toolCall) check(v abi.Value) error {
+	outcome := v.(abi.Variant)
+	if outcome.Case != 0 {
+		return nil
+	}
+	output := outcome.Value.(string)
+	if len(output) > t.limits.Output {
+		return exceeded("output", printable.Size(int64(t.limits.Output)))
+	}
+	if !json.Valid([]byte(output)) {
+		return &GuestError{abi.Failure{Name: "InvalidOutput", Message: "the result is not JSON"}}
+	}
+	err := t.keeps(t.ctx, []byte(output))
+	if err != nil && t.ctx.Err() != nil {
+		err = explainEnd(t.ctx, t.limits, err)
+	}
+	return err
+}
+
+func (t *toolCall) keeps(ctx context.Context, output []byte) error {
+	return t.set.keeps(ctx, t.component.host.validating, t.request.Tool, output)
+}
+
+// answer completes the result of a call that returned value, or err.
+func (t *toolCall) answer(value abi.Value, err error, result *Result) error {
 	outcome, answered := value.(abi.Variant)
 	if answered && outcome.Case != 0 {
-		failure := c.failure(r.Code, outcome.Value, set, result.Usage.Denials, limits)
+		failure := t.component.failure(t.request.Code, outcome.Value, t.set, result.Usage.Denials, t.limits)
 		if err != nil {
 			failure = errors.Join(failure, err)
 		}
-		return result, failure
+		return failure
 	}
 	if err != nil {
-		return result, err
+		return err
 	}
-	result.keeps, result.Output = keeps, []byte(outcome.Value.(string))
-	return result, nil
+	set, validating, tool := t.set, t.component.host.validating, t.request.Tool
+	result.keeps = func(ctx context.Context, output []byte) error { return set.keeps(ctx, validating, tool, output) }
+	result.Output = []byte(outcome.Value.(string))
+	return nil
 }
 
 // The cases of the variant `error` of stile:extension/tools, in its order.

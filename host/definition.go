@@ -10,7 +10,6 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/schema"
-	"github.com/stilehost/stile/host/internal/wasmtime"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 )
@@ -152,7 +151,7 @@ func sameDefinition(a, b abi.Definition) bool {
 }
 
 func (c *Component) describeTools(ctx context.Context, limits Limits) (*definitionSet, error) {
-	value, _, err := c.callExport(ctx, Request{Limits: limits}, c.describe, func(*call, *wasmtime.Instance) ([]abi.Value, error) { return nil, nil }, func(abi.Value) error { return nil })
+	value, err := c.callExport(ctx, &Request{Limits: limits}, c.describe, func(*call) ([]abi.Value, error) { return nil, nil }, func(abi.Value) error { return nil }, &Result{})
 	if err != nil {
 		return nil, fmt.Errorf("describe: %w", err)
 	}

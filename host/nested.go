@@ -45,7 +45,7 @@ func withFrame(ctx context.Context, f *frame) context.Context {
 	return context.WithValue(ctx, frameKey{}, f)
 }
 
-func newFrame(c *Component, r Request, l Limits, outer *frame) *frame {
+func newFrame(c *Component, r *Request, l Limits, outer *frame) *frame {
 	f := &frame{outer: outer, digest: c.digest, tool: r.Tool, name: r.name(), code: r.Code.text(), limits: l}
 	if outer == nil {
 		f.tree = &tree{pending: int64(l.Pending)}
@@ -55,7 +55,7 @@ func newFrame(c *Component, r Request, l Limits, outer *frame) *frame {
 	return f
 }
 
-func (r Request) name() string {
+func (r *Request) name() string {
 	if r.Name == "" {
 		return r.Tool
 	}
@@ -78,7 +78,7 @@ func (f *frame) work(took time.Duration) error {
 }
 
 // nest returns an error if a call cannot start another one.
-func (f *frame) nest(c *Component, r Request) error {
+func (f *frame) nest(c *Component, r *Request) error {
 	if f == nil {
 		return nil
 	}
@@ -99,29 +99,24 @@ func (f *frame) nest(c *Component, r Request) error {
 	return nil
 }
 
-// enter waits until a call may be live.
-func (h *Host) enter(ctx context.Context, outer *frame) (*place, error) {
-	p := &place{host: h, outer: outer, slot: noSlot}
-	if outer != nil {
-		p.depth = outer.depth + 1
-		if t := outer.tree; t.inner.Add(1) > t.pending {
-			t.inner.Add(-1)
-			return nil, &LimitError{Limit: "pending", Value: strconv.FormatInt(t.pending, 10), Detail: "tools that one call may run at a time"}
-		}
-	}
-	if err := p.take(ctx); err != nil {
-		p.leave()
-		return nil, err
-	}
-	return p, nil
-}
-
 // place is a call's slot for an instance.
 type place struct {
 	host  *Host
 	outer *frame
 	depth int
 	slot  slot
+}
+
+// enter waits until the call may be live.
+func (p *place) enter(ctx context.Context, outer *frame) error {
+	if outer != nil {
+		if t := outer.tree; t.inner.Add(1) > t.pending {
+			t.inner.Add(-1)
+			return &LimitError{Limit: "pending", Value: strconv.FormatInt(t.pending, 10), Detail: "tools that one call may run at a time"}
+		}
+		p.outer, p.depth = outer, outer.depth+1
+	}
+	return p.take(ctx)
 }
 
 // take waits for a slot. Calls that hold one and wait are asked to give theirs back.

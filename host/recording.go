@@ -275,7 +275,7 @@ func (r *record) reserve() bool {
 }
 
 // end hands the recording over. From then on, it does not count towards the host's memory.
-func (r *record) end(ctx context.Context, c *Component, request Request, result Result, err error, to Recorder) {
+func (r *record) end(ctx context.Context, c *Component, request *Request, result Result, err error, to Recorder) {
 	e, o := &r.enc, r.host.options
 	out := &Recording{
 		Component: c.digest, Tool: string(e.without([]byte(printable.Short(request.Tool, 256)))), Limits: r.host.limits(request, frameOf(ctx)), Started: r.started, Duration: time.Since(r.started),

@@ -17,6 +17,12 @@ type stepping struct {
 	parked []*handle   // what the guest announced in this step
 	list   []abi.Value // the same as it was passed
 	waited time.Duration
+
+	instance *wasmtime.Instance
+	began    time.Time // the wait
+	ended    error     // why it ended before anything was ready
+	failed   error     // of the host or the component meanwhile
+	packed   *packed   // if the call has no instance
 	// moving is set while functions of stile:extension/memory run, and discarding while those may drop handles.
 	moving, discarding bool
 }
@@ -42,91 +48,107 @@ func (c *call) park(args []abi.Value) (abi.Value, error) {
 	return true, nil
 }
 
-// steps continues a call after its first step, which returned v or err. Between two steps, the goroutine of the call waits for what the
-// guest announced, outside the engine.
-func (c *call) steps(of *Component, i *wasmtime.Instance, v abi.Value, err error) (abi.Value, error) {
-	for err == nil {
-		outcome := v.(abi.Variant)
-		if outcome.Case != 0 {
-			return outcome, nil
-		}
-		if output := outcome.Value.(abi.Variant); output.Case != 0 {
-			return okResult(output.Value), nil
-		}
-		if c.parked == nil {
-			return nil, &TrapError{Reason: "the guest waits, but for nothing that it announced"}
-		}
-		if i, err = c.between(of, i); err == nil {
-			v, err = of.resume.in(i)
-		}
+// waits reports whether the guest waits for what it announced, after a step that returned v or err. Otherwise it returns the result of
+// the call.
+func (c *call) waits(v abi.Value, err error) (waits bool, _ abi.Value, _ error) {
+	if err != nil {
+		return false, nil, err
 	}
-	return nil, err
+	outcome := v.(abi.Variant)
+	if outcome.Case != 0 {
+		return false, outcome, nil
+	}
+	if output := outcome.Value.(abi.Variant); output.Case != 0 {
+		return false, okResult(output.Value), nil
+	}
+	if c.parked == nil {
+		return false, nil, &TrapError{Reason: "the guest waits, but for nothing that it announced"}
+	}
+	return true, nil, nil
 }
 
-// between waits for what the guest announced, and returns an instance in which the call continues. If the call ends instead, poll has
-// failed.
-func (c *call) between(of *Component, i *wasmtime.Instance) (*wasmtime.Instance, error) {
-	began := time.Now()
+// pause is the first part of a wait. It waits for a moment. If nothing is ready then, it packs the call if it can, and returns what to
+// sleep for.
+func (c *call) pause(of *Component) (long *watch) {
+	c.began = time.Now()
 	c.store.Release()
-	i, ended, err := c.waitWithout(of, i)
-	c.waited += time.Since(began)
-	if ended != nil {
+	if of.memory != nil && c.idle == nil {
+		var over bool
+		if over, c.ended = c.giveBack(of); over {
+			return nil
+		}
+	} else if c.idle != nil {
+		_, _, c.ended = c.await(c.parked, reflect.SelectCase{})
+		return nil
+	}
+	return c.watch(c.parked)
+}
+
+// giveBack waits, and packs the call if it takes long. It reports whether the wait is over.
+func (c *call) giveBack(of *Component) (over bool, err error) {
+	if ready, err := c.awaitFor(patience); len(ready) > 0 || err != nil {
+		return true, err
+	}
+	if !c.host.slots.short() {
+		if ready, err := c.awaitFor(morePatience); len(ready) > 0 || err != nil {
+			return true, err
+		}
+	}
+	for {
+		// Others may pack for long, so the call continues if it can do so earlier.
+		ready, placed, err := c.await(c.parked, reflect.SelectCase{Dir: reflect.SelectSend, Chan: reflect.ValueOf(c.host.packing), Send: reflect.ValueOf(struct{}{})})
+		if placed && (len(ready) > 0 || err != nil) {
+			<-c.host.packing
+		}
+		if len(ready) > 0 || err != nil {
+			return true, err
+		}
+		c.host.workers.run(func() { c.packed, err = c.pack(of, c.instance) })
+		switch {
+		case errors.Is(err, errBusy):
+			if ready, err := c.awaitFor(patience); len(ready) > 0 || err != nil {
+				return true, err
+			}
+		case err != nil && !errors.Is(err, errKept) && c.ctx.Err() == nil:
+			c.failed = err
+			return true, nil
+		default:
+			return false, nil
+		}
+	}
+}
+
+// wake is the last part of a wait, after w, if the call has slept. It runs the next step, or has poll fail if the call ends instead.
+func (c *call) wake(of *Component, w *watch) (v abi.Value, err error) {
+	ended := c.ended
+	if w != nil {
+		w.end()
+		if !slices.ContainsFunc(c.parked, (*handle).ready) || c.ctx.Err() != nil {
+			ended = context.Cause(c.ctx)
+		}
+	}
+	p := c.packed
+	c.packed, c.ended = nil, nil
+	switch {
+	case c.failed != nil || p == nil:
+	case ended != nil:
+		c.host.packed.Release(p.held)
+	default:
+		if c.instance, c.failed = c.unpack(of, p); c.failed != nil && c.ctx.Err() != nil {
+			ended = context.Cause(c.ctx)
+		}
+	}
+	c.waited += time.Since(c.began)
+	if err = c.failed; ended != nil {
 		c.usage.Operations++
 		c.note(c.host.poll, c.parked[0].binding, []abi.Value{c.list}, nil, ended, 0)
 		err = ended
 	}
 	c.parked, c.list = nil, nil
-	return i, err
-}
-
-// waitWithout waits, and gives the instance back meanwhile if it takes long. ended is why the wait ended before anything was ready.
-func (c *call) waitWithout(of *Component, i *wasmtime.Instance) (_ *wasmtime.Instance, ended, err error) {
-	whole := func() (*wasmtime.Instance, error, error) {
-		_, _, ended := c.await(c.parked, reflect.SelectCase{})
-		return i, ended, nil
+	if err != nil {
+		return nil, err
 	}
-	if of.memory == nil || c.idle != nil {
-		return whole()
-	}
-	ready, ended := c.awaitFor(patience)
-	if len(ready) == 0 && ended == nil && !c.host.slots.short() {
-		ready, ended = c.awaitFor(morePatience)
-	}
-	if len(ready) > 0 || ended != nil {
-		return i, ended, nil
-	}
-	// Others may pack for long, so the call continues if it can do so earlier.
-	var p *packed
-	for p == nil {
-		ready, placed, ended := c.await(c.parked, reflect.SelectCase{Dir: reflect.SelectSend, Chan: reflect.ValueOf(c.host.packing), Send: reflect.ValueOf(struct{}{})})
-		if placed && (len(ready) > 0 || ended != nil) {
-			<-c.host.packing
-		}
-		if len(ready) > 0 || ended != nil {
-			return i, ended, nil
-		}
-		c.host.workers.run(func() { p, err = c.pack(of, i) })
-		if errors.Is(err, errBusy) {
-			if ready, ended := c.awaitFor(patience); len(ready) > 0 || ended != nil {
-				return i, ended, nil
-			}
-			continue
-		}
-		if err != nil {
-			if !errors.Is(err, errKept) && c.ctx.Err() == nil {
-				return nil, nil, err
-			}
-			return whole()
-		}
-	}
-	if _, _, ended = c.await(c.parked, reflect.SelectCase{}); ended != nil {
-		c.host.packed.Release(p.held)
-		return nil, ended, nil
-	}
-	if i, err = c.unpack(of, p); err != nil && c.ctx.Err() != nil {
-		return nil, context.Cause(c.ctx), nil
-	}
-	return i, nil, err
+	return of.resume.in(c.instance)
 }
 
 // awaitFor waits for what the guest announced, but no longer than this.
