@@ -32,7 +32,7 @@ func hostileOutputs() map[string]string {
 	}
 }
 
-// TestCutsTakeLittle cuts outputs that take up to 70 times their size when decoded, 32 at once, each in a separate process. It
+// TestCutsTakeLittle cuts outputs that take up to 70 times their size when decoded, 16 at once, each in a separate process. It
 // measures how far that process's peak memory rose.
 func TestCutsTakeLittle(t *testing.T) {
 	outputs := hostileOutputs()
@@ -54,7 +54,7 @@ func TestCutsTakeLittle(t *testing.T) {
 func cutMany(t *testing.T, output []byte) {
 	usagetest.Tell(t, func() {
 		var ended sync.WaitGroup
-		for range 32 {
+		for range 16 {
 			ended.Go(func() { cutJSON(output, 25_000, true) })
 		}
 		ended.Wait()

@@ -264,7 +264,7 @@ func FuzzLines(f *testing.F) {
 // TestDeafClientIsNotRead has a client send continually and read nothing. The server takes a limited amount, and the rest when it reads.
 func TestDeafClientIsNotRead(t *testing.T) {
 	ping := func(id int, size int) string {
-		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping","params":{"x":%q}}`, id, strings.Repeat("x", size))
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping","params":{"x":"%s"}}`, id, strings.Repeat("x", size))
 	}
 	for _, test := range []struct {
 		name           string
@@ -291,7 +291,7 @@ func TestDeafClientIsNotRead(t *testing.T) {
 			if i == 0 {
 				return pingLine
 			}
-			return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"x":%q}}`, strings.Repeat("x", 5<<20))
+			return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"x":"%s"}}`, strings.Repeat("x", 5<<20))
 		}, 7, 0},
 		{"answers to nothing", 1000, func(i int) string {
 			if i == 0 {

@@ -580,43 +580,62 @@ func TestSilentRegistry(t *testing.T) {
 	}
 }
 
-// TestResolutionsTakeTurns has one agent ask for many packages at once, of a registry that answers nobody.
+// TestResolutionsTakeTurns has one agent ask for many packages at once, of a registry that does not answer. Another agent's resolution is
+// next when one of them ends.
 func TestResolutionsTakeTurns(t *testing.T) {
 	t.Parallel()
 	const many = 10
 	r := newRegistry(t)
-	release := make(chan struct{})
+	for _, name := range []string{"greedy", "other"} {
+		r.publish(t, name, "1.0.0", version{files: []tar.Header{file("package/index.js", "1")}})
+	}
+	release, asked := make(chan struct{}), make(chan struct{}, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		<-release
+		if strings.Contains(q.URL.Path, "greedy") {
+			<-release
+		} else {
+			asked <- struct{}{}
+		}
 		r.ServeHTTP(w, q)
 	}))
 	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(release) })
 	c := r.client(t, Options{})
 	c.user = userOf(server.URL, "")
-	places := max(1, runtime.GOMAXPROCS(0)/2)
+	greedy := turns.For(t.Context(), "agent:greedy")
+	running, end := context.WithCancel(greedy)
+	queued, leave := context.WithCancel(greedy)
 	var ended sync.WaitGroup
-	resolved := func(user string, n int) {
-		defer ended.Done()
-		if _, err := c.Resolve(turns.For(t.Context(), user), Request{Dependencies: map[string]string{fmt.Sprintf("p%d", n): "*"}}); err != nil {
-			t.Error(err)
-		}
-	}
-	ended.Add(places + many + 1)
-	for n := range places + many + 1 {
-		r.publish(t, fmt.Sprintf("p%d", n), "1.0.0", version{files: []tar.Header{file("package/index.js", "1")}})
-	}
-	for n := range places + many {
-		go resolved("agent:greedy", n)
+	resolved := func(ctx context.Context, name string, want error) {
+		ended.Go(func() {
+			if _, err := c.Resolve(ctx, Request{Dependencies: map[string]string{name: "*"}}); !errors.Is(err, want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 	waiting := func(n int) {
 		for c.running.Waiting() != n {
 			runtime.Gosched()
 		}
 	}
-	waiting(many)
-	go resolved("agent:other", places+many)
-	waiting(many + 1)
-	close(release)
+	places := max(1, runtime.GOMAXPROCS(0)/2)
+	for n := range places + 1 { // the last of them waits, so that all places are taken
+		resolved(running, "greedy", context.Canceled)
+		waiting(n / places)
+	}
+	for n := range many {
+		resolved(queued, "greedy", context.Canceled)
+		waiting(n + 2)
+	}
+	resolved(turns.For(t.Context(), "agent:other"), "other", nil)
+	waiting(many + 2)
+	end()
+	select {
+	case <-asked:
+	case <-time.After(2 * time.Minute): // it waits for all of them
+		t.Error("another of many was next")
+	}
+	leave()
 	ended.Wait()
 }
 
