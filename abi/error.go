@@ -23,6 +23,11 @@ type Denial struct {
 	Private bool `wit:"-"`
 }
 
+// Text says in one line what was denied and why, without the remedy.
+func (d Denial) Text() string {
+	return fmt.Sprintf("denied: %s through %q: %s", d.Operation, d.Binding, d.Reason)
+}
+
 // Wants is a grant that a call lacks. The kind of capability knows what the grant is and how a manifest asks for it.
 type Wants interface {
 	// Remedy returns the manifest line that gives the grant to the binding of this name. It is empty if no line can.

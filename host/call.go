@@ -164,7 +164,7 @@ func (c *call) closeStore() {
 // limits are the limits of one call.
 func (h *Host) limits(r *Request, outer *frame) Limits {
 	l := r.Limits.or(h.options.Limits)
-	l.Memory, l.Nesting = min(l.Memory, h.options.MaxMemory), min(l.Nesting, maxNesting)
+	l.Memory, l.Nesting = min(l.Memory, h.options.MaxMemory), min(l.Nesting, MaxNesting)
 	if outer != nil {
 		l.Memory, l.CPU, l.Wall = min(l.Memory, outer.limits.Memory), min(l.CPU, outer.limits.CPU), min(l.Wall, outer.limits.Wall)
 		l.Nesting = min(l.Nesting, outer.limits.Nesting)

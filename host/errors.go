@@ -17,12 +17,18 @@ var ErrClosed = errors.New("host is closed")
 type DeniedError struct{ Denial abi.Denial }
 
 func (e *DeniedError) Error() string {
-	text := fmt.Sprintf("denied: %s through %q: %s", e.Denial.Operation, e.Denial.Binding, e.Denial.Reason)
+	text := e.Denial.Text()
 	if e.Denial.Remedy != "" {
-		text += "; to allow it: " + e.Denial.Remedy
+		text += toAllow + e.Denial.Remedy
 	}
 	return text
 }
+
+// What the host adds to the words of a tool and of a denial. [Outcome.Words] removes it.
+const (
+	toolFailed = "tool failed: "
+	toAllow    = "; to allow it: "
+)
 
 // Is makes errors.Is(err, abi.ErrDenied) hold.
 func (e *DeniedError) Is(target error) bool { return target == error(abi.ErrDenied) }
@@ -66,7 +72,7 @@ func (e *CycleError) Error() string { return "tools call each other: " + strings
 // guest's, made printable. Stack names the lines of the author's source.
 type GuestError struct{ Failure abi.Failure }
 
-func (e *GuestError) Error() string { return "tool failed: " + thrown(e.Failure) }
+func (e *GuestError) Error() string { return toolFailed + thrown(e.Failure) }
 
 // thrown is a failure in one line.
 func thrown(f abi.Failure) string {

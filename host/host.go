@@ -115,7 +115,6 @@ type Host struct {
 
 // Each instance reserves 4 GiB of the 128 TiB of address space that a process has.
 const (
-	maxMemory    = 4 << 30
 	maxInstances = 16_000
 	// A live instance needs eight maps, for its memory and for the stacks of the thread that waits with it. If a map cannot be
 	// made, the engine ends the process.
@@ -141,8 +140,8 @@ func New(_ context.Context, o Options) (*Host, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.MaxMemory > maxMemory || o.Instances > maxInstances {
-		return nil, fmt.Errorf("host options: MaxMemory is at most %s and Instances %d: the address space has no room for more", printable.Size(maxMemory), maxInstances)
+	if o.MaxMemory > MaxMemory || o.Instances > maxInstances {
+		return nil, fmt.Errorf("host options: MaxMemory is at most %s and Instances %d: the address space has no room for more", printable.Size(MaxMemory), maxInstances)
 	}
 	if has, wants := wasmtime.Maps(), mapsOfProcess+mapsOfInstance*o.Instances; has > 0 && wants > has {
 		return nil, fmt.Errorf("host options: %d Instances need %d memory maps, and the kernel allows a process %d; raise the limit: sysctl -w vm.max_map_count=%d",
@@ -173,7 +172,7 @@ func New(_ context.Context, o Options) (*Host, error) {
 	h.closing, h.cancel = context.WithCancelCause(context.Background())
 	h.workers = newWorkers(h.closing.Done())
 	h.engine, err = wasmtime.NewEngine(wasmtime.Pool{
-		Instances: o.Instances + maxNesting + 1, WarmSlots: min(o.WarmInstances, o.Instances), MaxMemory: o.MaxMemory,
+		Instances: o.Instances + MaxNesting + 1, WarmSlots: min(o.WarmInstances, o.Instances), MaxMemory: o.MaxMemory,
 		KeepResident: keepResident, Running: o.Running,
 	})
 	if err != nil {

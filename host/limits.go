@@ -28,6 +28,12 @@ type Limits struct {
 	Nesting int
 }
 
+// The most that a call can have, whatever its limits say.
+const (
+	MaxMemory  = 4 * gib // bytes of a linear memory, which is what its addresses reach
+	MaxNesting = 64
+)
+
 const (
 	kib = 1 << 10
 	mib = 1 << 20

@@ -97,6 +97,19 @@ func outcome(ctx context.Context, err error) Outcome {
 // cancelled is the outcome of a call that its caller cancelled.
 var cancelled = Outcome{Kind: kindCancelled, Message: "the caller cancelled the call"}
 
+// Words returns the message without what the host adds to it: what the tool threw, or a denial without its remedy.
+func (o Outcome) Words() string {
+	switch o.Kind {
+	case "failed":
+		return strings.TrimPrefix(o.Message, toolFailed)
+	case "denied":
+		text, _, _ := strings.Cut(o.Message, toAllow)
+		return text
+	default:
+		return o.Message
+	}
+}
+
 // OutcomeOf is the outcome of a call that ended with err.
 func OutcomeOf(err error) Outcome {
 	var (

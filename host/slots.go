@@ -6,17 +6,14 @@ import (
 	"sync"
 )
 
-// maxNesting bounds Limits.Nesting.
-const maxNesting = 64
-
 // slots are the places of a host for instances. All calls share the common ones. Besides, there is one for each depth of inner calls: a
 // call at this depth gets it when no common one is free. So calls cannot come to wait for each other: the deepest ones call nothing, so
 // one of them continues and ends, then one of those that wait for it, and so on.
 type slots struct {
 	mu      sync.Mutex
 	common  int                        // how many are free
-	taken   [maxNesting + 1]bool       // the one of each depth; [0] is not used
-	waiting [maxNesting + 1]*list.List // of *waiter, by depth; the first came first
+	taken   [MaxNesting + 1]bool       // the one of each depth; [0] is not used
+	waiting [MaxNesting + 1]*list.List // of *waiter, by depth; the first came first
 	turn    uint64
 	waiters int
 }

@@ -94,7 +94,7 @@ func TestSlots(t *testing.T) {
 		for _, c := range live {
 			s.give(<-c.got)
 		}
-		if s.common != common || s.taken != [maxNesting + 1]bool{} || s.waiters != 0 {
+		if s.common != common || s.taken != [MaxNesting + 1]bool{} || s.waiters != 0 {
 			t.Fatalf("%d of %d are free at the end, %v, %d wait", s.common, common, s.taken, s.waiters)
 		}
 	})

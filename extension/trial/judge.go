@@ -22,7 +22,7 @@ func problem(t extension.Test, text string) *extension.Problem {
 // inManifest returns a problem of the test itself.
 func inManifest(t extension.Test, m *double.MistakeError) *extension.Problem {
 	p := problem(t, m.Text)
-	p.File, p.Fix = "manifest.json", m.Fix
+	p.File, p.Fix = extension.ManifestFile, m.Fix
 	return p
 }
 
@@ -90,16 +90,12 @@ type failure struct {
 // failureOf returns nil for success and for errors that are not the tool's fault.
 func failureOf(err error) *failure {
 	if guest, ok := errors.AsType[*host.GuestError](err); ok {
-		f := &failure{text: strings.TrimPrefix(guest.Error(), "tool failed: "), expected: true}
+		f := &failure{text: host.OutcomeOf(guest).Words(), expected: true}
 		f.place(guest.Failure.Stack)
 		return f.short()
 	}
 	if denied, ok := errors.AsType[*host.DeniedError](err); ok {
-		f := &failure{expected: true, fix: printable.Short(denied.Denial.Remedy, maxText)}
-		d := *denied
-		d.Denial.Remedy = "" // the fix has it
-		f.text = d.Error()
-		return f.short()
+		return (&failure{text: denied.Denial.Text(), expected: true, fix: printable.Short(denied.Denial.Remedy, maxText)}).short()
 	}
 	if limit, ok := errors.AsType[*host.LimitError](err); ok && limit.Limit != "engine" { // the limit of the engine is for all calls
 		return (&failure{text: limit.Error()}).short()

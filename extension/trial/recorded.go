@@ -103,7 +103,7 @@ func ending(r *host.Recording) (extension.Test, error) {
 	case !json.Valid(r.Input):
 		return test, errors.New("its input is not JSON")
 	}
-	message := r.Outcome.Message
+	message := r.Outcome.Words()
 	switch r.Outcome.Kind {
 	case "ok":
 		switch {
@@ -114,11 +114,7 @@ func ending(r *host.Recording) (extension.Test, error) {
 		}
 		test.Expect = r.Output
 		return test, nil
-	case "failed":
-		message = strings.TrimPrefix(message, "tool failed: ")
-	case "denied":
-		message, _, _ = strings.Cut(message, "; to allow it: ")
-	case "input":
+	case "failed", "denied", "input":
 	default:
 		return test, fmt.Errorf("the call ended with %s, and a test expects a result or an error of the tool", double.Quoted(r.Outcome.String()))
 	}
