@@ -85,7 +85,7 @@ func explain(err error, usage host.Usage) (f failure, ok bool) {
 		if len(f.Denied) == 0 {
 			f.Denied = []denial{denied(*d)}
 		}
-		f.Message = fmt.Sprintf("denied: %s through %q: %s", d.Operation, d.Binding, d.Reason)
+		f.Message = d.Text()
 		if sorted.Ceiling != nil {
 			f.Message = printable.Short(sorted.Ceiling.Error(), maxMessage)
 			for i := range f.Denied {

@@ -96,7 +96,8 @@ func (s *Server) Handler(o HTTPOptions) (http.Handler, error) {
 	return h, nil
 }
 
-// sessionless is the first version of the protocol in which each HTTP request stands alone.
+// sessionless is the first version of the protocol in which each HTTP request stands alone. A question to a person is then part of the
+// server's answer, and the client repeats the call with the reply.
 const sessionless = "2026-07-28"
 
 // streamable returns the SDK's handler for the versions with sessions, or for those without.

@@ -259,7 +259,7 @@ func (r *request) readTests(ctx context.Context, release lifecycle.Release, test
 }
 
 func (r *request) remove(ctx context.Context, in removeInput) (*sdk.CallToolResult, error) {
-	release, err := r.options.Manager.Remove(ctx, r.own(), in.Extension, lifecycle.Decision{By: r.viewer.String(), Via: via, Reason: printable.Short(in.Reason, 500)})
+	release, err := r.options.Manager.Remove(ctx, r.own(), in.Extension, lifecycle.Decision{By: r.viewer.String(), Via: lifecycle.ViaMCP, Reason: printable.Short(in.Reason, 500)})
 	if err != nil {
 		return nil, r.notOwn(ctx, in.Extension, err)
 	}

@@ -55,7 +55,7 @@ type GenerateRequest struct {
 	// New asks for a new extension, whatever exists already.
 	New   bool
 	Scope extension.Scope
-	// Author is the requester, as in lifecycle.Draft. Via is "mcp". Viewer determines which extensions exist for the author.
+	// Author is the requester, as in lifecycle.Draft. Via is lifecycle.ViaMCP. Viewer determines which extensions exist for the author.
 	Author, Via string
 	Viewer      lifecycle.Viewer
 	// Progress receives what happens, in a few words. It is never nil.
@@ -206,13 +206,8 @@ func within(most time.Duration, do func()) {
 // endpoint returns the endpoint of a viewer.
 func (s *Server) endpoint(v lifecycle.Viewer) (*endpoint, error) {
 	// Extensions written here need an author and a scope.
-	if _, err := extension.ParseScope(extension.Scope{Kind: extension.Agent, Owner: v.Agent}.String()); err != nil {
-		return nil, fmt.Errorf("name of the agent: %w", err)
-	}
-	if v.User != "" {
-		if _, err := extension.ParseScope(extension.Scope{Kind: extension.User, Owner: v.User}.String()); err != nil {
-			return nil, fmt.Errorf("name of the user: %w", err)
-		}
+	if err := v.Check(); err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

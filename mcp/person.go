@@ -23,9 +23,6 @@ type question struct {
 const (
 	questionName = "approve"
 	maxText      = 1000 // bytes of a tool's text in a question
-	// From this version of the protocol on, the server's answer carries the question, and the client repeats the call with the
-	// person's reply.
-	askByAnswer = "2026-07-28"
 )
 
 // person returns the name of the client if the operator's policy says that a person uses it, and the client can ask that person.
@@ -52,7 +49,7 @@ func (r *request) ask(ctx context.Context, q question) (*sdk.CallToolResult, err
 		return r.answer(q.out)
 	}
 	q.version = nil // it may be large, and is no longer needed
-	if r.call.ProtocolVersion() >= askByAnswer {
+	if r.call.ProtocolVersion() >= sessionless {
 		return &sdk.CallToolResult{
 			InputRequests: sdk.InputRequestMap{questionName: params},
 			RequestState:  r.session.asking.put(q, 1),
@@ -87,7 +84,7 @@ func (r *request) answered(ctx context.Context) (*sdk.CallToolResult, error) {
 func (r *request) decide(ctx context.Context, q question, said *sdk.ElicitResult) (*sdk.CallToolResult, error) {
 	client := r.person()
 	d := lifecycle.Decision{
-		Release: q.out.Release, Digest: q.out.Digest, By: "user:" + cmp.Or(r.viewer.User, extension.Local), Via: "elicitation:" + client,
+		Release: q.out.Release, Digest: q.out.Digest, By: "user:" + cmp.Or(r.viewer.User, extension.Local), Via: lifecycle.ViaElicitation + client,
 	}
 	var release lifecycle.Release
 	var err error
@@ -129,7 +126,7 @@ func (q question) params(v lifecycle.Viewer) *sdk.ElicitParams {
 	if len(q.out.Warnings) > 0 {
 		b.WriteString("Decide whether you trust its packages:\n" + strings.Join(q.out.Warnings, "\n") + "\n")
 	}
-	fmt.Fprintf(&b, "Request %d, version %s. `stile ext show %d` shows the code.", q.out.Release, q.out.Digest[:min(12, len(q.out.Digest))], q.out.Release)
+	fmt.Fprintf(&b, "Request %d, version %s. `stile ext show %d` shows the code.", q.out.Release, lifecycle.ShortDigest(q.out.Digest), q.out.Release)
 	if b.Len() > maxMessage {
 		return nil
 	}

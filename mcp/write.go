@@ -40,13 +40,17 @@ type writeInput struct {
 	Files    map[string]string `json:"files,omitempty" jsonschema:"the sources by path, when there are several; in place of source"`
 	Entry    string            `json:"entry,omitempty" jsonschema:"the path in files of the module with the default export; default index.ts or the like"`
 	Types    bool              `json:"types,omitempty" jsonschema:"check the types too, with the TypeScript compiler, before anything is run; takes a fraction of a second, the first time on a machine some seconds; npm packages have the type any"`
-	Scope    string            `json:"scope,omitempty" jsonschema:"for whom it is: agent (you, the default), user, or shared; of the latter a person decides"`
+	scopeInput
+}
+
+type scopeInput struct {
+	Scope string `json:"scope,omitempty" jsonschema:"for whom it is: agent (you, the default), user, or shared; of the latter a person decides"`
 }
 
 type generateInput struct {
 	Description string `json:"description" jsonschema:"what the tools are to do, with inputs, results and the services to use"`
 	New         bool   `json:"new,omitempty" jsonschema:"write another one though there are tools that seem to do it"`
-	Scope       string `json:"scope,omitempty" jsonschema:"for whom it is: agent (you, the default), user, or shared; of the latter a person decides"`
+	scopeInput
 }
 
 // writeOutput is the outcome of a draft.
@@ -125,7 +129,7 @@ func (e *endpoint) addWriting() {
 		}
 		step := 0
 		made, err := e.options.Generate(ctx, GenerateRequest{
-			Description: in.Description, New: in.New, Scope: scope, Author: e.viewer.String(), Via: via, Viewer: e.viewer,
+			Description: in.Description, New: in.New, Scope: scope, Author: e.viewer.String(), Via: lifecycle.ViaMCP, Viewer: e.viewer,
 			Progress: func(text string) { step++; r.progress(ctx, step, 0, text) },
 		})
 		if err != nil {
@@ -156,15 +160,12 @@ func (r *request) existing(found []lifecycle.Found) (*sdk.CallToolResult, error)
 	return r.answer(out)
 }
 
-// via is how the audit log names requests over MCP.
-const via = "mcp"
-
 func (r *request) draft(ctx context.Context, in writeInput) (lifecycle.Draft, error) {
 	scope, err := r.scope(in.Scope)
 	if err != nil {
 		return lifecycle.Draft{}, err
 	}
-	d := lifecycle.Draft{Scope: scope, Entry: in.Entry, Types: in.Types, Author: r.viewer.String(), Via: via, Files: map[string][]byte{}}
+	d := lifecycle.Draft{Scope: scope, Entry: in.Entry, Types: in.Types, Author: r.viewer.String(), Via: lifecycle.ViaMCP, Files: map[string][]byte{}}
 	if d.Manifest, err = readManifest(in.Manifest.RawMessage); err != nil {
 		return d, err
 	}

@@ -110,11 +110,17 @@ func obtainEngine(ctx context.Context, cached cacheFunc, o engineOptions) (*engi
 	return &engineFiles{wasm, modules}, nil
 }
 
+// MinNode is the oldest major version of Node.js whose npm can be used.
+const MinNode = 20
+
+// InstallNPM says how to get npm, as the start of a sentence.
+func InstallNPM() string { return fmt.Sprintf("Install Node.js %d or newer, which has npm", MinNode) }
+
 // engineFromNPM installs the locked packages in a temporary folder, without running any code of theirs, and packs them.
 func engineFromNPM(ctx context.Context, o engineOptions) (_ []byte, err error) {
 	npm, err := exec.LookPath(cmp.Or(o.npm, "npm"))
 	if err != nil {
-		return nil, engineError("npm is not installed", "Install Node.js 20 or newer, which has it. "+offlineRemedy, err)
+		return nil, engineError("npm is not installed", InstallNPM()+". "+offlineRemedy, err)
 	}
 	if o.progress != nil {
 		o.progress("obtaining the JavaScript engine and the packages it needs through npm, once")

@@ -14,6 +14,9 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
+// DefaultBytes is how much the files of a workspace hold together unless options say otherwise.
+const DefaultBytes = 1 << 30
+
 // Options configures a store. The zero value of a field means its default.
 type Options struct {
 	// Bytes is how much the files of one workspace may hold together. Default 1 GiB.
@@ -50,7 +53,7 @@ type Store struct {
 
 // Open opens the store in file, and makes the file if it is missing. Its folder must exist. ctx bounds only the opening.
 func Open(ctx context.Context, file string, options Options) (*Store, error) {
-	options.Bytes = cmp.Or(options.Bytes, 1<<30)
+	options.Bytes = cmp.Or(options.Bytes, DefaultBytes)
 	options.Files = cmp.Or(options.Files, 100_000)
 	options.Revisions = cmp.Or(options.Revisions, 32)
 	options.HistoryBytes = cmp.Or(options.HistoryBytes, 1<<30)

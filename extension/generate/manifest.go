@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	manifestFile = "manifest.json"
-	sourceFile   = "tool.ts"
+	sourceFile = "tool.ts"
 
 	// wanted says what a reply must contain.
 	wanted = "the manifest in a ```json block and the whole file in a ```ts block, both complete"
@@ -38,14 +37,14 @@ func (r *Request) draft(reply string) (Draft, *extension.ProblemsError) {
 		tools := extract.ToolNames(a.Source)
 		if len(tools) == 0 {
 			return Draft{}, problem(StageReply, extension.Problem{
-				File: manifestFile, Text: "the reply has no manifest, and the code does not show which tools there are", Fix: wanted,
+				File: extension.ManifestFile, Text: "the reply has no manifest, and the code does not show which tools there are", Fix: wanted,
 			})
 		}
 		d.Manifest = r.manifest(tools)
 	}
 	if m, err := extension.Parse(d.Manifest); err == nil && r.Name != "" && m.Name != r.Name {
 		return d, problem(extension.StageValidate, extension.Problem{
-			File: manifestFile, Text: fmt.Sprintf("the extension is called %q here", m.Name), Fix: fmt.Sprintf(`"name": %q, as was asked for`, r.Name),
+			File: extension.ManifestFile, Text: fmt.Sprintf("the extension is called %q here", m.Name), Fix: fmt.Sprintf(`"name": %q, as was asked for`, r.Name),
 		})
 	}
 	return d, nil

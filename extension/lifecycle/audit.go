@@ -25,7 +25,7 @@ type Entry struct {
 	Kind string `json:"kind"`
 	// By is who acted: "agent:NAME", "user:NAME", "policy" or "host".
 	By string `json:"by"`
-	// Via is how the request came: "terminal", "web", "mcp", "elicitation:CLIENT".
+	// Via is how the request came: one of the constants below, or ViaElicitation and the name of a client.
 	Via       string `json:"via,omitempty"`
 	Scope     string `json:"scope,omitempty"`
 	Extension string `json:"extension,omitempty"`
@@ -43,6 +43,15 @@ type Entry struct {
 	// Reason is the stated reason, made printable.
 	Reason string `json:"reason,omitempty"`
 }
+
+// How a request or a decision came.
+const (
+	ViaTerminal    = "terminal" // a person typed it, or answered a question there
+	ViaCommand     = "command"  // a command line alone
+	ViaWeb         = "web"
+	ViaMCP         = "mcp"
+	ViaElicitation = "elicitation:" // before the name of the client that asked its person
+)
 
 // entryText is the stored and hashed part of an entry: everything but its number and its time, which have columns.
 func entryText(e Entry) ([]byte, error) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 func TestBlameImports(t *testing.T) {
@@ -28,7 +29,7 @@ func TestBlameImports(t *testing.T) {
 		`"named" is not in the registry`: "manifest.json: ", `"other" is not in the registry`: "manifest.json: ", "a package is not": "manifest.json: ",
 	} {
 		var got *extension.ProblemsError
-		err := blameImports(&extension.ProblemsError{Problems: []extension.Problem{{File: extension.ManifestFile, Text: text}}}, v)
+		err := blameImports(&extension.ProblemsError{Problems: []extension.Problem{{File: npm.ManifestFile, Text: text}}}, v)
 		if !errors.As(err, &got) {
 			t.Fatal(err)
 		}

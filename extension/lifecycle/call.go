@@ -37,6 +37,20 @@ func (v Viewer) Sees(r Release) bool {
 	}
 }
 
+// Check returns an error if the agent, or the user if there is one, cannot own a scope.
+func (v Viewer) Check() error {
+	if _, err := (extension.Scope{Kind: extension.Agent, Owner: v.Agent}).MarshalText(); err != nil {
+		return fmt.Errorf("name of the agent: %w", err)
+	}
+	if v.User == "" {
+		return nil
+	}
+	if _, err := (extension.Scope{Kind: extension.User, Owner: v.User}).MarshalText(); err != nil {
+		return fmt.Errorf("name of the user: %w", err)
+	}
+	return nil
+}
+
 // scopes returns the viewer's scopes, the narrowest first.
 func (v Viewer) scopes() []extension.Scope { return extension.Visible(v.User, v.Agent) }
 
@@ -90,8 +104,7 @@ type CeilingError struct {
 
 // Error implements error.
 func (e *CeilingError) Error() string {
-	d := e.Denied.Denial
-	return fmt.Sprintf("denied: %s through %q: %s; the manifest asks for it, but the ceiling in policy.json does not allow: %s", d.Operation, d.Binding, d.Reason, strings.Join(e.Cut.Lines, "; "))
+	return e.Denied.Denial.Text() + "; the manifest asks for it, but the ceiling in policy.json does not allow: " + strings.Join(e.Cut.Lines, "; ")
 }
 
 // Unwrap returns the denial.

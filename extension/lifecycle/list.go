@@ -205,7 +205,7 @@ func (m *Manager) Find(ctx context.Context, v Viewer, name string) (r Release, e
 		case why.State == Pending || why.State == Active:
 			what += fmt.Sprintf(" here: request %d is %s in scope %s", why.ID, why.State, why.Scope)
 		default:
-			what += fmt.Sprintf(": request %d (version %s) was %s by %s", why.ID, why.Digest[:min(12, len(why.Digest))], why.State, why.By)
+			what += fmt.Sprintf(": request %d (version %s) was %s by %s", why.ID, ShortDigest(why.Digest), why.State, why.By)
 			if why.Reason != "" {
 				what += ": " + why.Reason
 			}
@@ -269,7 +269,7 @@ func (m *Manager) Version(ctx context.Context, digest string) (v *Version, err e
 	return v, err
 }
 
-var digestStart = lazyregexp.New(`^[0-9a-f]{6,64}$`)
+var digestStart = lazyregexp.New(fmt.Sprintf(`^[0-9a-f]{%d,%d}$`, MinDigest, DigestSize))
 
 func wholeDigest(ctx context.Context, c *sqlite.Conn, start string) (digest string, err error) {
 	if !digestStart.MatchString(start) {

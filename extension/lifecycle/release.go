@@ -23,7 +23,7 @@ type Decision struct {
 	// other version is refused.
 	Release int64
 	Digest  string
-	// By is the person, e.g. "user:tom", and Via how the decision came: "terminal", "web" or "elicitation:CLIENT".
+	// By is the person, e.g. "user:tom", and Via how the decision came, as in [Entry].
 	By, Via string
 	// Reason is the person's reason. It may be empty.
 	Reason string

@@ -49,6 +49,15 @@ type Version struct {
 	manifest []byte // as written
 }
 
+// MinDigest is how many characters of a digest must be given to name a version, and DigestSize how many there are.
+const (
+	MinDigest  = 6
+	DigestSize = 2 * sha256.Size
+)
+
+// ShortDigest returns enough of a digest to tell versions apart at a glance. No approval relies on it.
+func ShortDigest(digest string) string { return digest[:min(12, len(digest))] }
+
 // record is how a version is stored; large parts are objects.
 type record struct {
 	Manifest string            `json:"manifest"` // as it was written, an object

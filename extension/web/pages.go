@@ -124,7 +124,7 @@ func (h *Handler) review(r *http.Request, s session) ([]byte, error) {
 }
 
 func (h *Handler) decide(w http.ResponseWriter, r *http.Request, s session) {
-	d := lifecycle.Decision{Release: requestID(r), Digest: r.PostForm.Get("digest"), By: h.options.Person, Via: "web", Reason: r.PostForm.Get("reason")}
+	d := lifecycle.Decision{Release: requestID(r), Digest: r.PostForm.Get("digest"), By: h.options.Person, Via: lifecycle.ViaWeb, Reason: r.PostForm.Get("reason")}
 	var err error
 	switch r.PostForm.Get("decision") {
 	case "approve":
@@ -148,7 +148,7 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request, s session) {
 		h.fail(w, http.StatusBadRequest, printable.Text(err.Error()))
 		return
 	}
-	d := lifecycle.Decision{By: h.options.Person, Via: "web", Reason: r.PostForm.Get("reason")}
+	d := lifecycle.Decision{By: h.options.Person, Via: lifecycle.ViaWeb, Reason: r.PostForm.Get("reason")}
 	if _, err := h.options.Manager.Revoke(r.Context(), scope, r.PostForm.Get("name"), d); err != nil {
 		h.explain(w, err)
 		return
@@ -157,6 +157,3 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request, s session) {
 }
 
 func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
-
-// short is enough of a digest to compare it by eye.
-func short(digest string) string { return digest[:min(12, len(digest))] }

@@ -13,7 +13,7 @@ import (
 
 // Permissions that other users must not have.
 const (
-	Write fs.FileMode = 0o022 // of a folder that others may list
+	Write fs.FileMode = 0o022 // of a folder or file that others may read
 	Any   fs.FileMode = 0o077
 )
 

@@ -38,8 +38,9 @@ const (
 
 // The headers of binaries.
 const (
-	CoreHeader      = "\x00asm\x01\x00\x00\x00"
-	ComponentHeader = "\x00asm\x0d\x00\x01\x00"
+	Magic           = "\x00asm" // the begin of both
+	CoreHeader      = Magic + "\x01\x00\x00\x00"
+	ComponentHeader = Magic + "\x0d\x00\x01\x00"
 )
 
 // Section is one section of a module or component. Offset is where its body starts in the binary it was read from.

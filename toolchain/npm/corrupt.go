@@ -52,6 +52,6 @@ func (e *corruptError) explain(packages []located) error {
 
 func otherBytes(name string) error {
 	return &toolchain.BuildError{Problems: []toolchain.Problem{{
-		File: manifestFile, Text: fmt.Sprintf("the registry's archive of %s does not match the digest that the registry promises, so it was refused", name), Fix: "another version or package, or try again: it may have been damaged in transit",
+		File: ManifestFile, Text: fmt.Sprintf("the registry's archive of %s does not match the digest that the registry promises, so it was refused", name), Fix: "another version or package, or try again: it may have been damaged in transit",
 	}}}
 }

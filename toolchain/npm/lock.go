@@ -13,9 +13,11 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
+// LockFile is the name of a lockfile.
+const LockFile = "package-lock.json"
+
 const (
 	projectName = "extension"
-	lockName    = "package-lock.json"
 	maxLock     = 8 << 20 // bytes
 	maxValues   = 100_000 // each takes up to 700 bytes when it is read
 )
@@ -135,7 +137,7 @@ func (l *lockfile) check(maxPackages int) error {
 		case unnamed != "":
 			wrong = &LockError{quote(name) + " " + unnamed}
 		case e.problem() != "":
-			problems = append(problems, toolchain.Problem{File: manifestFile, Text: name + " " + e.problem(), Fix: "another package that does the same"})
+			problems = append(problems, toolchain.Problem{File: ManifestFile, Text: name + " " + e.problem(), Fix: "another package that does the same"})
 		case !versionForm.MatchString(e.Version):
 			wrong = &LockError{fmt.Sprintf("%s: %s is not a version", name, quote(e.Version))}
 		}
@@ -221,6 +223,6 @@ func (l *lockfile) versions() []string {
 
 func tooLarge(what, limit string) error {
 	return &toolchain.BuildError{Problems: []toolchain.Problem{{
-		File: manifestFile, Text: what + "; " + limit + " are allowed", Fix: "fewer or smaller packages",
+		File: ManifestFile, Text: what + "; " + limit + " are allowed", Fix: "fewer or smaller packages",
 	}}}
 }

@@ -296,7 +296,7 @@ func (c *Client) lock(ctx context.Context, wanted map[string]string, before *loc
 		return nil, err
 	}
 	if len(before.Packages) > 0 {
-		if err := w.write(lockName, before.encode()); err != nil {
+		if err := w.write(LockFile, before.encode()); err != nil {
 			return nil, err
 		}
 	}
@@ -306,7 +306,7 @@ func (c *Client) lock(ctx context.Context, wanted map[string]string, before *loc
 		}
 		return nil, err
 	}
-	text, err := w.read(lockName, maxLock)
+	text, err := w.read(LockFile, maxLock)
 	if err != nil {
 		return nil, err
 	}
@@ -332,7 +332,7 @@ func (c *Client) install(ctx context.Context, lock *lockfile, types bool) (_ []b
 	if err := w.write("package.json", packageJSON(lock.wanted())); err != nil {
 		return nil, err
 	}
-	if err := w.write(lockName, lock.located(packages).encode()); err != nil {
+	if err := w.write(LockFile, lock.located(packages).encode()); err != nil {
 		return nil, err
 	}
 	// The archives are those of the URLs that were checked. Some versions of npm take these for no packages of the registry.

@@ -127,7 +127,7 @@ func plainName(name string) bool {
 
 func badFile(name string) error {
 	return &toolchain.BuildError{Problems: []toolchain.Problem{{
-		File: manifestFile, Text: fmt.Sprintf("a package has %s, which is not a plain file of it", quote(name)), Fix: "another package that does the same",
+		File: ManifestFile, Text: fmt.Sprintf("a package has %s, which is not a plain file of it", quote(name)), Fix: "another package that does the same",
 	}}}
 }
 

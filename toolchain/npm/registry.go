@@ -226,7 +226,7 @@ func (c *Client) tooFresh(packages []Package) error {
 		if p.Published.IsZero() {
 			text = fmt.Sprintf("%s@%s: the registry does not say when it was published", p.Name, p.Version)
 		}
-		problems = append(problems, toolchain.Problem{File: manifestFile, Text: text, Fix: "an older version; only a person can allow fresh ones"})
+		problems = append(problems, toolchain.Problem{File: ManifestFile, Text: text, Fix: "an older version; only a person can allow fresh ones"})
 	}
 	if len(problems) > 0 {
 		return &toolchain.BuildError{Problems: problems}

@@ -222,7 +222,7 @@ func cannotWrite(code string, err error) error {
 func findNPM(name string) (string, error) {
 	npm, err := exec.LookPath(name)
 	if err != nil {
-		return "", clientError("npm is not installed", "Install Node.js 20 or newer, which has it.", err)
+		return "", clientError("npm is not installed", toolchain.InstallNPM()+".", err)
 	}
 	return npm, nil
 }
@@ -265,7 +265,7 @@ func (e *archiveError) explain(packages []located) error {
 // badArchive is a package whose archive cannot be unpacked.
 func badArchive(name, why string) error {
 	return &toolchain.BuildError{Problems: []toolchain.Problem{{
-		File: manifestFile, Text: fmt.Sprintf("npm cannot unpack the archive of %s: %s", name, why), Fix: "another version or package, or try again: it may have been damaged in transit",
+		File: ManifestFile, Text: fmt.Sprintf("npm cannot unpack the archive of %s: %s", name, why), Fix: "another version or package, or try again: it may have been damaged in transit",
 	}}}
 }
 
@@ -281,7 +281,7 @@ func explain(out []byte, said string, err error) error {
 		code, text = codeWord.FindString(said+string(out)), said
 	}
 	authors := func(text, fix string) error {
-		return &toolchain.BuildError{Problems: []toolchain.Problem{{File: manifestFile, Text: text, Fix: fix}}}
+		return &toolchain.BuildError{Problems: []toolchain.Problem{{File: ManifestFile, Text: text, Fix: fix}}}
 	}
 	first, _, _ := strings.Cut(text, "\n")
 	first = printable.Short(first, 300)

@@ -12,7 +12,8 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-const manifestFile = "manifest.json"
+// ManifestFile is the file that problems with the requested packages are in: the manifest of an extension.
+const ManifestFile = "manifest.json"
 
 // nameProblem says why a name cannot be that of a package of the registry, or returns nothing.
 func nameProblem(name string) string {
@@ -40,7 +41,7 @@ func wantedPackages(r Request) (wanted map[string]string, imported []string, err
 	for _, name := range sortedKeys(r.Dependencies) {
 		spec := r.Dependencies[name]
 		if text, fix := specProblem(name, spec); text != "" {
-			problems = append(problems, toolchain.Problem{File: manifestFile, Text: "dependencies: " + text, Fix: fix})
+			problems = append(problems, toolchain.Problem{File: ManifestFile, Text: "dependencies: " + text, Fix: fix})
 			continue
 		}
 		wanted[name] = spec

@@ -92,7 +92,7 @@ func TestRefusedDependencies(t *testing.T) {
 			continue
 		}
 		p := bad.Problems[0]
-		if !strings.Contains(p.Text, test.want) || p.Fix == "" || p.File != manifestFile || strings.ContainsAny(p.Text, "\n\x00\x1b\u202e") {
+		if !strings.Contains(p.Text, test.want) || p.Fix == "" || p.File != ManifestFile || strings.ContainsAny(p.Text, "\n\x00\x1b\u202e") {
 			t.Errorf("%q %q: got %+v, want %q", test.name, test.spec, p, test.want)
 		}
 	}
