@@ -70,7 +70,7 @@ func (c *auditList) Run(ctx context.Context, s *streams) error {
 				by += " (" + a.Via + ")"
 			}
 			rows = append(rows, []string{
-				fmt.Sprint(a.ID), a.At.Format(time.RFC3339), line(a.Kind, 20), line(by, 100), line(a.Scope, 80), line(a.Extension, 64), line(shortDigest(a.Digest), 12),
+				fmt.Sprint(a.ID), when(a.At), line(a.Kind, 20), line(by, 100), line(a.Scope, 80), line(a.Extension, 64), line(lifecycle.ShortDigest(a.Digest), 12),
 				line(detail, 200),
 			})
 		}
@@ -93,14 +93,6 @@ Examples:
     stile audit verify
     stile audit verify --json
     stile audit verify audit-2025.jsonl audit-2026.jsonl`
-}
-
-// countedEntries writes a number of entries in words.
-func countedEntries(n int64) string {
-	if n == 1 {
-		return "1 entry"
-	}
-	return fmt.Sprintf("%d entries", n)
 }
 
 // Run implements the command.
@@ -130,7 +122,7 @@ func (c *auditVerify) Run(ctx context.Context, s *streams) error {
 				Hash     string `json:"hash"`
 			}{count, archived, hex.EncodeToString(last)})
 		}
-		text := fmt.Sprintf("%s, intact; the last one has the hash %x\n", countedEntries(count), last)
+		text := fmt.Sprintf("%s, intact; the last one has the hash %x\n", counted(count, "entry"), last)
 		if archived > 0 && len(archives) == 0 {
 			text += fmt.Sprintf("%d of them are in archives; name the archives to check those too\n", archived)
 		}
@@ -184,7 +176,7 @@ func (c *auditArchive) Run(ctx context.Context, s *streams) error {
 		if c.JSON {
 			return printJSON(s.out, map[string]int64{"moved": moved})
 		}
-		text := fmt.Sprintf("%s moved to %s\n", countedEntries(moved), line(c.File, 200))
+		text := fmt.Sprintf("%s moved to %s\n", counted(moved, "entry"), line(c.File, 200))
 		if moved == 0 {
 			text = "no entry is old enough\n"
 		}

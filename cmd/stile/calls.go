@@ -204,7 +204,7 @@ func (c *callsListCommand) Run(ctx context.Context, s *streams) (err error) {
 			outcome += ", incomplete"
 		}
 		rows = append(rows, []string{
-			fmt.Sprint(one.ID), one.Started.Format(time.RFC3339), cell(one.Tool), cell(outcome), fmt.Sprint(one.Operations),
+			fmt.Sprint(one.ID), when(one.Started), cell(one.Tool), cell(outcome), fmt.Sprint(one.Operations),
 			seconds(one.Seconds).String(),
 		})
 	}

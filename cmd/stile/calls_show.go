@@ -93,13 +93,6 @@ func jsonOrText(b []byte) any {
 	}
 }
 
-func limitsOf(l host.Limits) map[string]string {
-	return map[string]string{
-		"memory": fmt.Sprint(l.Memory), "cpu": l.CPU.String(), "wall": l.Wall.String(), "input": fmt.Sprint(l.Input), "output": fmt.Sprint(l.Output),
-		"handles": fmt.Sprint(l.Handles), "pending": fmt.Sprint(l.Pending),
-	}
-}
-
 // text returns a recording for a person.
 func (c *shownCall) text() string {
 	var b strings.Builder
@@ -110,7 +103,7 @@ func (c *shownCall) text() string {
 		}
 		return string(text)
 	}
-	fmt.Fprintf(&b, "call %d: %s at %s, took %v (%v of processor time)\n", c.ID, cell(c.Tool), c.Started.Format(time.RFC3339),
+	fmt.Fprintf(&b, "call %d: %s at %s, took %v (%v of processor time)\n", c.ID, cell(c.Tool), when(c.Started),
 		seconds(c.Seconds), seconds(c.CPUSeconds))
 	fmt.Fprintf(&b, "component  %s\noutcome    %s\n", cell(c.Component), cell(c.Result.String()))
 	if c.Cut != "" {

@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/wasmbin"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -33,7 +35,7 @@ Examples:
 }
 
 // Run implements the command.
-func (c *codeCommand) Run(ctx context.Context, s *streams) (err error) {
+func (c *codeCommand) Run(ctx context.Context, s *streams) error {
 	if (c.File == "") == (c.Code == "") {
 		return usagef("name a file, or give the code with -e")
 	}
@@ -48,46 +50,35 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	limits, input, err := c.read(ctx, s)
-	if err != nil {
-		return err
-	}
-	e, err := openExtensions(ctx, s, sessionOptions{memory: limits.Memory})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	viewer, err := c.viewer(e.settings)
-	if err != nil {
-		return err
-	}
-	known := extension.Known(extension.Merge(bindings, extension.Defaults()))
-	env := host.Env{}
-	if known["tools"] == "" { // --bind may have its own tools
-		toolbox, err := e.Toolbox(viewer, nil) //nolint:contextcheck // it looks for changes, and no call should cut that short
+	return c.forCall(ctx, s, c.inputFlags, func(e *extensions, viewer lifecycle.Viewer, limits host.Limits, input []byte) (err error) {
+		known := extension.Known(extension.Merge(bindings, extension.Defaults()))
+		env := host.Env{}
+		if known["tools"] == "" { // --bind may have its own tools
+			toolbox, err := e.Toolbox(viewer, nil) //nolint:contextcheck // it looks for changes, and no call should cut that short
+			if err != nil {
+				return err
+			}
+			env["tools"], known["tools"] = toolbox, toolbox.Interface()
+		}
+		t, err := e.toolchain(ctx)
 		if err != nil {
 			return err
 		}
-		env["tools"], known["tools"] = toolbox, toolbox.Interface()
-	}
-	t, err := e.toolchain(ctx)
-	if err != nil {
-		return err
-	}
-	evaluator, err := t.Evaluator(ctx, known)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, evaluator.Close()) }()
-	request := host.Request{Tool: toolchain.BodyTool, Input: input, Limits: limits, Env: env}
-	return c.call(ctx, s, e.session, evaluator.Wasm(), bindings, request,
-		func(ctx context.Context, r host.Request) (host.Result, error) {
-			result, err := evaluator.Do(ctx, program, r)
-			if text := program.Text; err == nil && string(result.Output) == "null" && !strings.Contains(text, "return") {
-				s.say("stile: the code returned nothing, so the result is null; return a value, as in: return 1 + 1")
-			}
-			return result, err
-		})
+		evaluator, err := t.Evaluator(ctx, known)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, evaluator.Close()) }()
+		request := host.Request{Tool: toolchain.BodyTool, Input: input, Limits: limits, Env: env}
+		return c.call(ctx, s, e.session, evaluator.Wasm(), bindings, request,
+			func(ctx context.Context, r host.Request) (host.Result, error) {
+				result, err := evaluator.Do(ctx, program, r)
+				if text := program.Text; err == nil && string(result.Output) == "null" && !strings.Contains(text, "return") {
+					s.say("stile: the code returned nothing, so the result is null; return a value, as in: return 1 + 1")
+				}
+				return result, err
+			})
+	})
 }
 
 // program returns the given code.
@@ -106,7 +97,7 @@ func (c *codeCommand) program(ctx context.Context, s *streams) (toolchain.Progra
 		return toolchain.Program{}, err
 	}
 	if c.File != "-" {
-		if bytes.HasPrefix(text, []byte(wasmMagic)) {
+		if bytes.HasPrefix(text, []byte(wasmbin.Magic)) {
 			return toolchain.Program{}, usagef("%s is WebAssembly: stile run runs it", c.File)
 		}
 		name = filepath.Base(c.File)

@@ -8,8 +8,6 @@ import (
 	"io"
 	"os"
 	"strings"
-
-	"github.com/mattn/go-isatty"
 )
 
 // person is a terminal with somebody at it.
@@ -20,8 +18,8 @@ type person struct {
 
 // person returns the terminal at which somebody can be asked. Input must come from a terminal, and the question must reach one.
 func (s *streams) person() (person, bool) {
-	in, ok := s.in.(*os.File)
-	if !ok || !isatty.IsTerminal(in.Fd()) {
+	in, ok := terminal(s.in)
+	if !ok {
 		return person{}, false
 	}
 	if s.interactive() {

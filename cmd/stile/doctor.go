@@ -194,7 +194,7 @@ func (e *examination) engines(ctx context.Context, hasNPM bool) {
 		e.add("js engine", statusOK, "stile doctor --fetch obtains it now.", "not in the cache yet; is obtained through npm when first needed")
 		return
 	default:
-		e.add("js engine", statusMissing, "Install npm (Node.js 20 or newer), or name a copy of the engine in STILE_ENGINE.", "not in the cache, and there is no npm to obtain it")
+		e.add("js engine", statusMissing, toolchain.InstallNPM()+", or name a copy of the engine in STILE_ENGINE.", "not in the cache, and there is no npm to obtain it")
 		return
 	}
 	var obtain *toolchain.SetupError

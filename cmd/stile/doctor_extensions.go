@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/dustin/go-humanize"
-
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/internal/printable"
@@ -71,7 +69,7 @@ func (e *examination) store(ctx context.Context, store *extensions) error {
 		return err
 	}
 	limits := store.Policy().Limits
-	e.add("versions", statusOK, "", "they take %s on disk; the limits are %s, and %s for each author", humanize.IBytes(uint64(max(0, stored))), printable.Size(limits.Stored), printable.Size(limits.StoredPerAuthor))
+	e.add("versions", statusOK, "", "they take %s on disk; the limits are %s, and %s for each author", about(stored), printable.Size(limits.Stored), printable.Size(limits.StoredPerAuthor))
 	count, last, err := store.VerifyAudit(ctx)
 	switch {
 	case is[*lifecycle.TamperedError](err):
@@ -79,7 +77,7 @@ func (e *examination) store(ctx context.Context, store *extensions) error {
 	case err != nil:
 		return err
 	default:
-		e.add("audit log", statusOK, "", "%s, intact; the last one has the hash %x", countedEntries(count), last[:6])
+		e.add("audit log", statusOK, "", "%s, intact; the last one has the hash %x", counted(count, "entry"), last[:6])
 	}
 	return nil
 }

@@ -22,10 +22,10 @@ import (
 	"github.com/stilehost/stile/host/recording"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/private"
+	"github.com/stilehost/stile/toolchain"
 )
 
 const (
-	minNode = 20
 	minDisk = 1 << 30 // bytes
 	// minMaps is Linux's own default of vm.max_map_count. A live instance needs a few maps.
 	minMaps = 65_530
@@ -71,7 +71,7 @@ func (e *examination) helpers() {
 
 // npm checks that the npm client works, which obtains the JavaScript engine once.
 func (e *examination) npm(ctx context.Context) bool {
-	const remedy = "Install Node.js 20 or newer, which has npm; or name a copy of the engine in STILE_ENGINE."
+	remedy := toolchain.InstallNPM() + ", or name a copy of the engine in STILE_ENGINE."
 	npm, err := version(ctx, "npm")
 	if err != nil {
 		e.add("npm", statusWarning, remedy, "%v", err)
@@ -83,8 +83,8 @@ func (e *examination) npm(ctx context.Context) bool {
 		return false
 	}
 	major, _, _ := strings.Cut(strings.TrimPrefix(node, "v"), ".")
-	if n, err := strconv.Atoi(major); err != nil || n < minNode {
-		e.add("npm", statusWarning, remedy, "npm %s with node %s, older than %d", npm, node, minNode)
+	if n, err := strconv.Atoi(major); err != nil || n < toolchain.MinNode {
+		e.add("npm", statusWarning, remedy, "npm %s with node %s, older than %d", npm, node, toolchain.MinNode)
 		return true
 	}
 	e.add("npm", statusOK, "", "npm %s with node %s", npm, node)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/wasmbin"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -41,7 +42,7 @@ func nothing() []byte {
 	exports := slices.Concat([]byte{4},
 		export("memory", 2, 0), export(abi.ExtensionTools+"#describe", 0, 0), export(abi.ExtensionTools+"#call", 0, 1), export("cabi_realloc", 0, 2))
 	return slices.Concat(
-		[]byte("\x00asm\x01\x00\x00\x00"),
+		[]byte(wasmbin.CoreHeader),
 		section(1, 3, // types
 			0x60, 0, 1, i32,
 			0x60, 5, i32, i32, i32, i32, i32, 1, i32,

@@ -21,12 +21,6 @@ const (
 	maxDraftEntries = 2000 // files and folders to look at
 )
 
-// manifestName is the file in which a manifest is looked for.
-const manifestName = "manifest.json"
-
-// lockName is the file that pins the npm packages of a version.
-const lockName = "package-lock.json"
-
 // readDraft reads an extension from one source file, or from a folder: all its files except hidden ones and those in node_modules.
 // It reads nothing outside the folder, wherever links lead, and refuses the folders in keep. If no manifest is named, it is
 // manifest.json in the folder or beside the file, or NAME.json beside NAME.ts. used is the manifest that was read.
@@ -51,8 +45,8 @@ func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, used s
 		d.Manifest, err = readFile(manifest, maxText)
 		return d, manifest, err
 	}
-	looked := []string{manifestName}
-	if own := strings.TrimSuffix(d.Entry, path.Ext(d.Entry)) + ".json"; !info.IsDir() && own != manifestName {
+	looked := []string{extension.ManifestFile}
+	if own := strings.TrimSuffix(d.Entry, path.Ext(d.Entry)) + ".json"; !info.IsDir() && own != extension.ManifestFile {
 		looked = append(looked, own)
 	}
 	for _, file := range looked {
@@ -132,7 +126,7 @@ func readFolder(dir, manifest string, keep []string) (files map[string][]byte, e
 			return nil
 		case entry.IsDir():
 			return nil
-		case skip == nil && name == manifestName:
+		case skip == nil && name == extension.ManifestFile:
 			return nil
 		}
 		info, err := fs.Stat(tree, name)

@@ -18,24 +18,20 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/extension/typecheck"
+	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/private"
 	"github.com/stilehost/stile/mcp"
 	"github.com/stilehost/stile/toolchain"
 	"github.com/stilehost/stile/toolchain/npm"
 )
 
-// How the audit log records that a person decided: at a terminal, or by a command line alone.
-const (
-	terminal    = "terminal"
-	commandLine = "command"
-)
-
 // via says how a command that does not ask was given.
 func (s *streams) via() string {
 	if _, ok := s.person(); ok {
-		return terminal
+		return lifecycle.ViaTerminal
 	}
-	return commandLine
+	return lifecycle.ViaCommand
 }
 
 type extCommand struct {
@@ -248,7 +244,7 @@ func readPolicy(where settings) (rules *policy.Policy, text []byte, err error) {
 	if err != nil {
 		return nil, nil, &usageError{err}
 	}
-	if info.Mode().Perm()&0o022 != 0 {
+	if info.Mode().Perm()&private.Write != 0 {
 		return nil, nil, usagef("%s has mode %04o: others can write it; chmod 600 %[1]s", file, info.Mode().Perm())
 	}
 	if text, err = readFile(file, maxText); err != nil {
@@ -295,8 +291,38 @@ func (e *extensions) Close() error {
 }
 
 // withExtensions opens the store for as long as use takes.
-func withExtensions(ctx context.Context, s *streams, use func(*extensions) error) (err error) {
-	e, err := openExtensions(ctx, s, sessionOptions{})
+func withExtensions(ctx context.Context, s *streams, use func(*extensions) error) error {
+	return withOptions(ctx, s, sessionOptions{}, use)
+}
+
+// inScope opens the store for as long as use works in the scope.
+func (f scopeFlag) inScope(ctx context.Context, s *streams, use func(*extensions, extension.Scope) error) error {
+	return withExtensions(ctx, s, func(e *extensions) error {
+		scope, err := f.scope(e.settings)
+		if err != nil {
+			return err
+		}
+		return use(e, scope)
+	})
+}
+
+// forCall opens the store for as long as use makes a call with an input.
+func (f scopeFlag) forCall(ctx context.Context, s *streams, in inputFlags, use func(*extensions, lifecycle.Viewer, host.Limits, []byte) error) error {
+	limits, input, err := in.read(ctx, s)
+	if err != nil {
+		return err
+	}
+	return withOptions(ctx, s, sessionOptions{memory: limits.Memory}, func(e *extensions) error {
+		viewer, err := f.viewer(e.settings)
+		if err != nil {
+			return err
+		}
+		return use(e, viewer, limits, input)
+	})
+}
+
+func withOptions(ctx context.Context, s *streams, o sessionOptions, use func(*extensions) error) (err error) {
+	e, err := openExtensions(ctx, s, o)
 	if err != nil {
 		return err
 	}

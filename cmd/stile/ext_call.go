@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/host"
 )
 
 type extCall struct {
@@ -26,31 +26,20 @@ Examples:
 }
 
 // Run implements the command.
-func (c *extCall) Run(ctx context.Context, s *streams) (err error) {
-	limits, input, err := c.read(ctx, s)
-	if err != nil {
+func (c *extCall) Run(ctx context.Context, s *streams) error {
+	return c.forCall(ctx, s, c.inputFlags, func(e *extensions, viewer lifecycle.Viewer, limits host.Limits, input []byte) error {
+		by, err := e.author()
+		if err != nil {
+			return err
+		}
+		result, err := e.Call(ctx, lifecycle.Call{Viewer: viewer, By: by, Via: lifecycle.ViaCommand, Tool: c.Tool, Input: input, Limits: limits})
+		if is[*lifecycle.UnknownToolError](err) {
+			return e.unknown(ctx, viewer, c.Tool, err)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(s.out, "%s\n", escape(result.Output))
 		return err
-	}
-	e, err := openExtensions(ctx, s, sessionOptions{memory: limits.Memory})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	viewer, err := c.viewer(e.settings)
-	if err != nil {
-		return err
-	}
-	by, err := e.author()
-	if err != nil {
-		return err
-	}
-	result, err := e.Call(ctx, lifecycle.Call{Viewer: viewer, By: by, Via: commandLine, Tool: c.Tool, Input: input, Limits: limits})
-	if is[*lifecycle.UnknownToolError](err) {
-		return e.unknown(ctx, viewer, c.Tool, err)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(s.out, "%s\n", escape(result.Output))
-	return err
+	})
 }

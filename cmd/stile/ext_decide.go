@@ -19,9 +19,9 @@ type decisionFlags struct {
 // decision is the person's decision. asked is set if the person answered at a terminal.
 func (f decisionFlags) decision(where settings, r lifecycle.Release, asked bool) (lifecycle.Decision, error) {
 	by, err := where.author()
-	via := terminal
+	via := lifecycle.ViaTerminal
 	if !asked {
-		via = commandLine
+		via = lifecycle.ViaCommand
 	}
 	return lifecycle.Decision{Release: r.ID, Digest: r.Digest, By: by, Via: via, Reason: f.Reason}, err
 }
@@ -52,7 +52,7 @@ func (f decisionFlags) print(s *streams, r lifecycle.Release) error {
 }
 
 func releaseText(r lifecycle.Release) string {
-	text := fmt.Sprintf("%s %s is %s in %s", r.Name, shortDigest(r.Digest), r.State, r.Scope)
+	text := fmt.Sprintf("%s %s is %s in %s", r.Name, lifecycle.ShortDigest(r.Digest), r.State, r.Scope)
 	if r.State == lifecycle.Pending {
 		text += fmt.Sprintf(": stile ext approve %d", r.ID)
 	}
@@ -116,10 +116,10 @@ func (e *extensions) waiting(ctx context.Context, request string, flag scopeFlag
 
 // checkDigest refuses an incomplete digest in a decision about a version. shown is the command that prints the full digest.
 func checkDigest(digest, shown string) error {
-	if digest == "" || len(digest) == 64 {
+	if digest == "" || len(digest) == lifecycle.DigestSize {
 		return nil
 	}
-	return usagef("a digest has 64 characters (got %d): %s prints it whole", len(digest), shown)
+	return usagef("a digest has %d characters (got %d): %s prints it whole", lifecycle.DigestSize, len(digest), shown)
 }
 
 type extApprove struct {
@@ -169,7 +169,7 @@ func (c *extApprove) Run(ctx context.Context, s *streams) error {
 func (e *extensions) approve(ctx context.Context, s *streams, r lifecycle.Release, f decisionFlags, yes, code bool) (lifecycle.Release, error) {
 	if !yes {
 		show := func() (string, error) { return e.reviewText(ctx, r, code) }
-		question := fmt.Sprintf("Approve %s %s in %s?", r.Name, shortDigest(r.Digest), r.Scope)
+		question := fmt.Sprintf("Approve %s %s in %s?", r.Name, lifecycle.ShortDigest(r.Digest), r.Scope)
 		if err := s.asks(ctx, show, question, "approve at a terminal, or use --yes with --digest"); err != nil {
 			return r, err
 		}
@@ -234,11 +234,7 @@ Examples:
 
 // Run implements the command.
 func (c *extRevoke) Run(ctx context.Context, s *streams) error {
-	return withExtensions(ctx, s, func(e *extensions) error {
-		scope, err := c.scope(e.settings)
-		if err != nil {
-			return err
-		}
+	return c.inScope(ctx, s, func(e *extensions, scope extension.Scope) error {
 		if _, err := e.History(ctx, scope, c.Name); err != nil {
 			return err
 		}
@@ -270,11 +266,7 @@ Examples:
 
 // Run implements the command.
 func (c *extRemove) Run(ctx context.Context, s *streams) error {
-	return withExtensions(ctx, s, func(e *extensions) error {
-		scope, err := c.scope(e.settings)
-		if err != nil {
-			return err
-		}
+	return c.inScope(ctx, s, func(e *extensions, scope extension.Scope) error {
 		return c.end(ctx, s, e, false, scope, c.Name, e.Remove)
 	})
 }

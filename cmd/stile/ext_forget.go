@@ -6,8 +6,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/dustin/go-humanize"
-
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
@@ -104,7 +102,7 @@ func endedOf(all []lifecycle.Ended) []endedJSON {
 func endedTable(all []lifecycle.Ended) string {
 	rows := [][]string{{"EXTENSION", "DIGEST", "BY", "DECIDED", "SIZE"}}
 	for _, v := range all {
-		rows = append(rows, []string{line(v.Name, 64), shortDigest(v.Digest), line(v.Author, 60), v.Decided.UTC().Format(time.RFC3339), humanize.IBytes(uint64(max(0, v.Bytes)))})
+		rows = append(rows, []string{line(v.Name, 64), lifecycle.ShortDigest(v.Digest), line(v.Author, 60), when(v.Decided), about(v.Bytes)})
 	}
 	return table("", rows)
 }

@@ -29,11 +29,7 @@ type releaseJSON struct {
 }
 
 func releaseOf(r lifecycle.Release) releaseJSON {
-	decided := r.Decided
-	if !decided.IsZero() {
-		decided = decided.UTC()
-	}
-	return releaseJSON{r.ID, r.Scope, r.Name, r.Digest, r.State, r.Author, r.Asked.UTC(), decided, r.By, r.Line, r.Reason, r.Quarantine, r.Dropped}
+	return releaseJSON{r.ID, r.Scope, r.Name, r.Digest, r.State, r.Author, r.Asked.UTC(), r.Decided.UTC(), r.By, r.Line, r.Reason, r.Quarantine, r.Dropped}
 }
 
 func releasesOf(all []lifecycle.Release) []releaseJSON {
@@ -78,20 +74,13 @@ func extensionOf(e lifecycle.Extension) extensionJSON {
 		}
 	}
 	for _, t := range e.Tools {
-		last := t.Stats.LastUsed
-		if !last.IsZero() {
-			last = last.UTC()
-		}
 		one.Tools = append(one.Tools, toolStateJSON{
-			t.Name, t.Description, t.Stats.Calls, t.Stats.Failures, t.Stats.P50.Seconds(), t.Stats.P95.Seconds(), last, t.Stats.LastError,
+			t.Name, t.Description, t.Stats.Calls, t.Stats.Failures, t.Stats.P50.Seconds(), t.Stats.P95.Seconds(), t.Stats.LastUsed.UTC(), t.Stats.LastError,
 			t.Stats.Score(), t.ShadowedBy,
 		})
 	}
 	return one
 }
-
-// shortDigest returns enough of a digest to tell versions apart at a glance. No approval relies on it.
-func shortDigest(digest string) string { return digest[:min(12, len(digest))] }
 
 // line makes a stranger's text one printable line of at most this many bytes.
 func line(text string, most int) string { return cell(printable.Short(text, most)) }

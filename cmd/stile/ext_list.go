@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
@@ -65,7 +64,7 @@ func (c *extList) Run(ctx context.Context, s *streams) error {
 		if len(pending) > 0 {
 			rows = [][]string{{"REQUEST", "EXTENSION", "SCOPE", "DIGEST", "BY", "ASKED"}}
 			for _, r := range pending {
-				rows = append(rows, []string{fmt.Sprint(r.ID), r.Name, r.Scope.String(), shortDigest(r.Digest), line(r.Author, 60), r.Asked.UTC().Format(time.RFC3339)})
+				rows = append(rows, []string{fmt.Sprint(r.ID), r.Name, r.Scope.String(), lifecycle.ShortDigest(r.Digest), line(r.Author, 60), when(r.Asked)})
 			}
 			text += "\nWaiting for approval:\n" + table("", rows)
 		}
@@ -167,11 +166,7 @@ Examples:
 
 // Run implements the command.
 func (c *extHistory) Run(ctx context.Context, s *streams) error {
-	return withExtensions(ctx, s, func(e *extensions) error {
-		scope, err := c.scope(e.settings)
-		if err != nil {
-			return err
-		}
+	return c.inScope(ctx, s, func(e *extensions, scope extension.Scope) error {
 		all, err := e.History(ctx, scope, c.Name)
 		if err != nil {
 			return err
@@ -191,7 +186,7 @@ func (c *extHistory) Run(ctx context.Context, s *streams) error {
 				by += " " + r.Line
 			}
 			rows = append(rows, []string{
-				fmt.Sprint(r.ID), shortDigest(r.Digest), state, r.Asked.UTC().Format(time.RFC3339), line(r.Author, 60), line(by, 100), line(r.Reason, 200),
+				fmt.Sprint(r.ID), lifecycle.ShortDigest(r.Digest), state, when(r.Asked), line(r.Author, 60), line(by, 100), line(r.Reason, 200),
 			})
 		}
 		_, err = io.WriteString(s.out, table("", rows))

@@ -281,7 +281,7 @@ func (c *extImport) verify(ctx context.Context, s *streams, in *incoming, truste
 		}
 		// The signer's name is only the key's claim, and another trusted key may claim the same.
 		key := c.Trust[slices.IndexFunc(trusted, func(k ed25519.PublicKey) bool { return k.Equal(by.Key) })]
-		signers = append(signers, fmt.Sprintf("%s on %s with the key of %s", line(by.Who, 200), by.When.UTC().Format(time.RFC3339), line(key, 200)))
+		signers = append(signers, fmt.Sprintf("%s on %s with the key of %s", line(by.Who, 200), when(by.When), line(key, 200)))
 	}
 	if verifier != nil {
 		by, err := verifier.Verify(ctx, in.bundles, in.signed)

@@ -41,8 +41,7 @@ func onThisMachine(ref string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return isLoopback(host)
 }
 
 // push uploads a pack to a registry.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/dustin/go-humanize"
 
@@ -39,7 +38,7 @@ func versionText(r lifecycle.Review, full bool) string {
 		{"extension", r.Release.Name + " " + v.Manifest.Version},
 		{"does", line(v.Manifest.Description, 1000)},
 		{"scope", r.Release.Scope.String()},
-		{"request", fmt.Sprintf("%d, %s, by %s on %s", r.Release.ID, r.Release.State, line(r.Release.Author, 80), r.Release.Asked.UTC().Format(time.RFC3339))},
+		{"request", fmt.Sprintf("%d, %s, by %s on %s", r.Release.ID, r.Release.State, line(r.Release.Author, 80), when(r.Release.Asked))},
 		{"digest", r.Release.Digest},
 	}
 	if r.Release.Reason != "" {
@@ -52,7 +51,7 @@ func versionText(r lifecycle.Review, full bool) string {
 		rows = append(rows, []string{"tags", tagsText(v.Manifest.Tags)})
 	}
 	if r.Before != nil {
-		rows = append(rows, []string{"active", r.Before.Manifest.Version + " " + shortDigest(r.Before.Digest)})
+		rows = append(rows, []string{"active", r.Before.Manifest.Version + " " + lifecycle.ShortDigest(r.Before.Digest)})
 	}
 	if r.Release.Quarantine != "" {
 		rows = append(rows, []string{"quarantine", line(r.Release.Quarantine, 500)})
@@ -78,7 +77,7 @@ func versionText(r lifecycle.Review, full bool) string {
 	if len(v.Packages) > 0 {
 		packages := [][]string{{"PACKAGE", "VERSION", "LICENCE", "SIZE", "INTEGRITY", "NOTES"}}
 		for _, p := range v.Packages {
-			packages = append(packages, []string{line(p.Name, 220), line(p.Version, 80), line(p.LicenseText(), 200), humanize.IBytes(uint64(p.Size)), line(p.Integrity, 100), cell(printable.Text(strings.Join(p.Warnings, " ")))})
+			packages = append(packages, []string{line(p.Name, 220), line(p.Version, 80), line(p.LicenseText(), 200), about(p.Size), line(p.Integrity, 100), cell(printable.Text(strings.Join(p.Warnings, " ")))})
 		}
 		b.WriteString(section("Packages", table("    ", packages)))
 	}
@@ -194,7 +193,7 @@ func (c chosenVersion) version(ctx context.Context, e *extensions) (*lifecycle.V
 	}
 	v, err := e.Version(ctx, c.Digest)
 	if err == nil && v.Manifest.Name != r.Name {
-		err = &lifecycle.NotFoundError{What: fmt.Sprintf("version %s of %s", shortDigest(v.Digest), r.Name)}
+		err = &lifecycle.NotFoundError{What: fmt.Sprintf("version %s of %s", lifecycle.ShortDigest(v.Digest), r.Name)}
 	}
 	return v, err
 }
@@ -260,7 +259,7 @@ func statsText(indent string, tools []lifecycle.ToolState) string {
 	for _, t := range tools {
 		last := "never"
 		if !t.Stats.LastUsed.IsZero() {
-			last = t.Stats.LastUsed.UTC().Format(time.RFC3339)
+			last = when(t.Stats.LastUsed)
 		}
 		rows = append(rows, []string{
 			t.Name, fmt.Sprint(t.Stats.Calls), fmt.Sprint(t.Stats.Failures), t.Stats.P50.String(), t.Stats.P95.String(), fmt.Sprint(t.Stats.Score()), last,

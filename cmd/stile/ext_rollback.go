@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
@@ -34,16 +35,12 @@ func (c *extRollback) Run(ctx context.Context, s *streams) error {
 	if c.Yes && c.Digest == "" {
 		return usagef("--yes needs the digest of the version to go back to")
 	}
-	if c.Yes || len(c.Digest) > 64 {
+	if c.Yes || len(c.Digest) > lifecycle.DigestSize {
 		if err := checkDigest(c.Digest, "stile ext history "+line(c.Name, 64)+" --json"); err != nil {
 			return err
 		}
 	}
-	return withExtensions(ctx, s, func(e *extensions) error {
-		scope, err := c.scope(e.settings)
-		if err != nil {
-			return err
-		}
+	return c.inScope(ctx, s, func(e *extensions, scope extension.Scope) error {
 		all, err := e.History(ctx, scope, c.Name)
 		if err != nil {
 			return err
@@ -54,14 +51,14 @@ func (c *extRollback) Run(ctx context.Context, s *streams) error {
 		r, ok := superseded(all, c.Digest)
 		if was, revoked := revocation(all, c.Digest); !ok && revoked {
 			return usagef("%s has no version to go back to: %s %s (request %d); to bring a revoked version back, add it again",
-				c.Name, shortDigest(was.Digest), endedText(was), was.ID)
+				c.Name, lifecycle.ShortDigest(was.Digest), endedText(was), was.ID)
 		}
 		if !ok {
 			return &lifecycle.NotFoundError{What: fmt.Sprintf("version of %s to go back to in scope %s; stile ext history lists them", c.Name, scope)}
 		}
 		if !c.Yes {
 			show := func() (string, error) { return e.reviewText(ctx, r, c.Code) }
-			question := fmt.Sprintf("Go back to %s %s in %s?", r.Name, shortDigest(r.Digest), r.Scope)
+			question := fmt.Sprintf("Go back to %s %s in %s?", r.Name, lifecycle.ShortDigest(r.Digest), r.Scope)
 			if err := s.asks(ctx, show, question, "use --yes with a digest to go back without a question"); err != nil {
 				return err
 			}
@@ -80,11 +77,11 @@ func (c *extRollback) Run(ctx context.Context, s *streams) error {
 // digestOf returns the full digest of the one release whose digest begins with start. It returns start itself if start is empty or
 // already a full digest.
 func digestOf(all []lifecycle.Release, start string) (string, error) {
-	if start == "" || len(start) == 64 {
+	if start == "" || len(start) == lifecycle.DigestSize {
 		return start, nil
 	}
-	if len(start) < 6 {
-		return "", usagef("the digest %q is too short; write at least its first 6 characters", start)
+	if len(start) < lifecycle.MinDigest {
+		return "", usagef("the digest %q is too short; write at least its first %d characters", start, lifecycle.MinDigest)
 	}
 	found := map[string]bool{}
 	for _, r := range all {

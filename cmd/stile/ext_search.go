@@ -96,11 +96,7 @@ func (c *extPrune) Run(ctx context.Context, s *streams) error {
 	if c.Unused < 0 {
 		return usagef("--unused must not be negative")
 	}
-	return withExtensions(ctx, s, func(e *extensions) error {
-		scope, err := c.scope(e.settings)
-		if err != nil {
-			return err
-		}
+	return c.inScope(ctx, s, func(e *extensions, scope extension.Scope) error {
 		all, err := e.Prune(ctx, scope, c.Unused)
 		if err != nil {
 			return err

@@ -4,16 +4,14 @@ import (
 	"context"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/mattn/go-isatty"
-
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 type extSource struct {
@@ -47,9 +45,9 @@ func (c *extSource) Run(ctx context.Context, s *streams) error {
 		if c.File == "" && len(names) == 1 && !c.JSON {
 			c.File = names[0]
 		}
-		files[manifestName] = v.ManifestText()
+		files[extension.ManifestFile] = v.ManifestText()
 		if len(v.Lock) > 0 { // this lockfile counts even if the source contains another
-			files[lockName] = v.Lock
+			files[npm.LockFile] = v.Lock
 		}
 		switch names = slices.Sorted(maps.Keys(files)); {
 		case c.File == "" && c.JSON:
@@ -61,7 +59,7 @@ func (c *extSource) Run(ctx context.Context, s *streams) error {
 		if !ok {
 			return usagef("%s has no file %s", c.Name, line(c.File, 200))
 		}
-		if f, terminal := s.out.(*os.File); terminal && isatty.IsTerminal(f.Fd()) {
+		if _, ok := terminal(s.out); ok {
 			if !utf8.Valid(data) {
 				return usagef("%s is not text; redirect it into a file", line(c.File, 200))
 			}
@@ -114,7 +112,7 @@ func (c *extDiff) Run(ctx context.Context, s *streams) error {
 			}{from, after.Digest, append([]extension.Change{}, changes...), code})
 		}
 		if before != nil {
-			s.say("stile: from %s (%s) to %s (%s)", before.Manifest.Version, shortDigest(before.Digest), after.Manifest.Version, shortDigest(after.Digest))
+			s.say("stile: from %s (%s) to %s (%s)", before.Manifest.Version, lifecycle.ShortDigest(before.Digest), after.Manifest.Version, lifecycle.ShortDigest(after.Digest))
 		}
 		authority := changesText(changes)
 		if authority == "" {

@@ -170,7 +170,7 @@ func explain(err error) failure {
 	case sorted.Kind == lifecycle.FailureSource && f.Kind != kindUsage:
 		f.Problems = sorted.Problems
 	case sorted.Kind == lifecycle.FailureLimit:
-		f.settable = is[*boundError](err) && slices.Contains(limitNames, f.Limit)
+		f.settable = is[*boundError](err) && slices.Contains(limitNames(), f.Limit)
 	case is[*toolchain.BusyError](err):
 		f.Message += "; try again when they have ended"
 	case f.Kind == kindHost && (is[*sqlite.Error](err) || is[*lifecycle.DamagedError](err) || errors.Is(err, abi.ErrUnavailable)):
@@ -182,7 +182,7 @@ func explain(err error) failure {
 // deny explains a denial.
 func (f *failure) deny(err error, d abi.Denial, above *lifecycle.CeilingError) {
 	f.Denial = &denial{Binding: d.Binding, Operation: d.Operation, Reason: d.Reason}
-	f.Message = fmt.Sprintf("denied: %s through %q: %s", d.Operation, d.Binding, d.Reason)
+	f.Message = d.Text()
 	if bound := (*boundError)(nil); errors.As(err, &bound) {
 		f.Bind = bound.remedy(d)
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/stilehost/stile/internal/atomicfile"
+	"github.com/stilehost/stile/internal/private"
 )
 
 // openFile opens a regular file. In a stranger's folder, a name may belong to anything, and opening a pipe without a writer would
@@ -97,7 +98,7 @@ func writePrivate(name string, data []byte) error {
 // lendFile is writePrivate for the lifetime of the process: remove removes the file, unless another has replaced it. It does not
 // replace a file that others can read or write, because they may have it open.
 func lendFile(name string, data []byte) (remove func(), err error) {
-	if before, err := os.Lstat(name); err == nil && before.Mode().IsRegular() && before.Mode().Perm()&0o077 != 0 {
+	if before, err := os.Lstat(name); err == nil && before.Mode().IsRegular() && before.Mode().Perm()&private.Any != 0 {
 		return nil, usagef("%s has mode %04o, so others can read or write it; remove it, or name another file", name, before.Mode().Perm())
 	}
 	if err := writePrivate(name, data); err != nil {

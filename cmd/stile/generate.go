@@ -146,7 +146,7 @@ func (e *extensions) free(ctx context.Context, v lifecycle.Viewer, manifest []by
 		return err
 	default:
 		return &extension.ProblemsError{Stage: extension.StageValidate, Problems: []extension.Problem{
-			{File: "manifest.json", Text: fmt.Sprintf("there is an extension %s already", m.Name), Fix: "another name"},
+			{File: extension.ManifestFile, Text: fmt.Sprintf("there is an extension %s already", m.Name), Fix: "another name"},
 		}}
 	}
 }

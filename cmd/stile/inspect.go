@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
@@ -83,7 +82,7 @@ func (c *inspectCommand) Run(ctx context.Context, s *streams) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
-	wasm, err := c.component(ctx, n)
+	wasm, err := n.read(ctx, c.File, wants{})
 	if err != nil {
 		return err
 	}
@@ -118,13 +117,6 @@ func (c *inspectCommand) Run(ctx context.Context, s *streams) (err error) {
 	}
 	_, err = io.WriteString(s.out, i.text())
 	return err
-}
-
-func (c *inspectCommand) component(ctx context.Context, n *session) ([]byte, error) {
-	if filepath.Ext(c.File) == ".wasm" {
-		return readFile(c.File, maxComponent)
-	}
-	return n.assemble(ctx, c.File, wants{}, false)
 }
 
 // refused prints what is known about a component that is too expensive to compile.

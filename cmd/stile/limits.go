@@ -1,9 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,45 +12,69 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// wasmMemory is how many bytes a guest can address.
-const wasmMemory = 4 << 30
+// limit is a limit that --limit sets.
+type limit struct {
+	name string
+	set  func(l *host.Limits, value string) error
+	get  func(l host.Limits) any
+}
 
-// limitNames are the limits that --limit sets.
-var limitNames = []string{"memory", "cpu", "wall", "input", "output", "handles", "pending", "nesting"}
+// callLimits are all of them.
+var callLimits = []limit{
+	{"memory", func(l *host.Limits, value string) (err error) {
+		if l.Memory, err = printable.ParseSize(value); l.Memory > host.MaxMemory {
+			err = fmt.Errorf("a guest can address %dGiB", host.MaxMemory>>30)
+		}
+		return err
+	}, func(l host.Limits) any { return l.Memory }},
+	newLimit("cpu", func(l *host.Limits) *time.Duration { return &l.CPU }, parseDuration),
+	newLimit("wall", func(l *host.Limits) *time.Duration { return &l.Wall }, parseDuration),
+	newLimit("input", func(l *host.Limits) *int { return &l.Input }, bounded(printable.ParseSize)),
+	newLimit("output", func(l *host.Limits) *int { return &l.Output }, bounded(printable.ParseSize)),
+	newLimit("handles", func(l *host.Limits) *int { return &l.Handles }, bounded(parseCount)),
+	newLimit("pending", func(l *host.Limits) *int { return &l.Pending }, bounded(parseCount)),
+	newLimit("nesting", func(l *host.Limits) *int { return &l.Nesting }, bounded(parseCount)),
+}
+
+func newLimit[T any](name string, field func(*host.Limits) *T, parse func(string) (T, error)) limit {
+	return limit{
+		name,
+		func(l *host.Limits, value string) (err error) { *field(l), err = parse(value); return err },
+		func(l host.Limits) any { return *field(&l) },
+	}
+}
+
+func limitNames() []string {
+	names := make([]string, len(callLimits))
+	for i, l := range callLimits {
+		names[i] = l.name
+	}
+	return names
+}
 
 // parseLimits reads NAME=VALUE pairs.
 func parseLimits(pairs []string) (host.Limits, error) {
-	var l host.Limits
+	var all host.Limits
 	for _, pair := range pairs {
 		name, value, _ := strings.Cut(pair, "=")
-		var err error
-		switch name {
-		case "memory":
-			if l.Memory, err = printable.ParseSize(value); l.Memory > wasmMemory {
-				err = errors.New("a guest can address 4GiB")
-			}
-		case "cpu":
-			l.CPU, err = parseDuration(value)
-		case "wall":
-			l.Wall, err = parseDuration(value)
-		case "input":
-			l.Input, err = parseInt(value, printable.ParseSize)
-		case "output":
-			l.Output, err = parseInt(value, printable.ParseSize)
-		case "handles":
-			l.Handles, err = parseInt(value, parseCount)
-		case "pending":
-			l.Pending, err = parseInt(value, parseCount)
-		case "nesting":
-			l.Nesting, err = parseInt(value, parseCount)
-		default:
-			err = fmt.Errorf("there is no limit %q; there are %s", name, strings.Join(limitNames, ", "))
+		err := fmt.Errorf("there is no limit %q; there are %s", name, strings.Join(limitNames(), ", "))
+		if i := slices.Index(limitNames(), name); i >= 0 {
+			err = callLimits[i].set(&all, value)
 		}
 		if err != nil {
-			return l, usagef("--limit %s: %w", pair, err)
+			return all, usagef("--limit %s: %w", pair, err)
 		}
 	}
-	return l, nil
+	return all, nil
+}
+
+// limitsOf returns the value of each limit as text.
+func limitsOf(l host.Limits) map[string]string {
+	all := map[string]string{}
+	for _, limit := range callLimits {
+		all[limit.name] = fmt.Sprint(limit.get(l))
+	}
+	return all
 }
 
 func parseDuration(text string) (time.Duration, error) {
@@ -69,10 +93,13 @@ func parseCount(text string) (int64, error) {
 	return n, nil
 }
 
-func parseInt(text string, parse func(string) (int64, error)) (int, error) {
-	n, err := parse(text)
-	if err == nil && n > math.MaxInt32 {
-		err = fmt.Errorf("%q is more than %d", text, math.MaxInt32)
+// bounded makes parse refuse what an int may not hold.
+func bounded(parse func(string) (int64, error)) func(string) (int, error) {
+	return func(text string) (int, error) {
+		n, err := parse(text)
+		if err == nil && n > math.MaxInt32 {
+			err = fmt.Errorf("%q is more than %d", text, math.MaxInt32)
+		}
+		return int(n), err
 	}
-	return int(n), err
 }

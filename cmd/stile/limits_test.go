@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +28,19 @@ func TestParseLimits(t *testing.T) {
 		if l, err := parseLimits([]string{pair}); !errors.As(err, &usage) {
 			t.Errorf("%q: got %+v, %v, want a usage error", pair, l, err)
 		}
+	}
+}
+
+// The help of --limit names each limit, and stile calls show has each.
+func TestLimitNames(t *testing.T) {
+	field, _ := reflect.TypeFor[inputFlags]().FieldByName("Limit")
+	names := limitNames()
+	listed := strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+	if help := field.Tag.Get("help"); !strings.Contains(help, " "+listed+".") {
+		t.Errorf("the help does not name %s: %s", listed, help)
+	}
+	if shown := limitsOf(host.DefaultLimits()); len(shown) != reflect.TypeFor[host.Limits]().NumField() || shown["nesting"] != "8" || shown["cpu"] != "5s" {
+		t.Errorf("got %v", shown)
 	}
 }
 

@@ -97,8 +97,14 @@ func (s *streams) columns() int {
 
 // interactive reports whether stderr is a terminal.
 func (s *streams) interactive() bool {
-	f, ok := s.err.(*os.File)
-	return ok && isatty.IsTerminal(f.Fd())
+	_, ok := terminal(s.err)
+	return ok
+}
+
+// terminal returns the terminal that a stream is, if it is one.
+func terminal(stream any) (*os.File, bool) {
+	f, ok := stream.(*os.File)
+	return f, ok && isatty.IsTerminal(f.Fd())
 }
 
 // run executes one command line and returns the exit code.

@@ -6,14 +6,13 @@ import (
 	"os"
 	"time"
 
-	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/mcp"
 )
 
 type mcpCommand struct {
 	Agent string `default:"mcp" placeholder:"NAME" help:"Name of the agent. Its own extensions are in the scope agent:NAME. Default: ${default}."`
-	User  string `placeholder:"NAME" help:"Name of its user. Default: STILE_USER, or the user of the operating system."`
+	userFlag
 	modelFlags
 	Drain time.Duration `default:"30s" placeholder:"DURATION" help:"How long running calls may continue after the process is asked to end, or stdin has ended. Default: ${default}."`
 }
@@ -29,59 +28,61 @@ Examples:
 }
 
 // Run implements the command.
-func (c *mcpCommand) Run(ctx context.Context, s *streams) (err error) {
-	v, e, err := serving(ctx, s, c.Agent, c.User)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	server, err := e.newServer(ctx, c.modelFlags)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	gate := &gate{}
-	whole, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	defer context.AfterFunc(ctx, func() { // the process was asked to end
-		gate.drain(c.Drain, server.EndCalls)
-		cancel()
-	})()
-	err = server.Serve(whole, v, gatedTransport{mcp.Lines(os.Stdin, os.Stdout, c.Drain), gate})
-	if whole.Err() != nil { // an orderly end
-		return nil
-	}
-	return err
-}
-
-// serving opens the store for the calls of an agent. When ctx ends, running calls continue until they are drained.
-func serving(ctx context.Context, s *streams, agent, user string) (v lifecycle.Viewer, e *extensions, err error) {
+func (c *mcpCommand) Run(ctx context.Context, s *streams) error {
 	where, err := readSettings()
 	if err != nil {
-		return v, nil, err
+		return err
 	}
-	v = lifecycle.Viewer{User: user, Agent: agent}
-	if user == "" {
-		if v.User, err = where.owner(); err != nil {
-			return v, nil, err
+	v, err := c.viewer(where, c.Agent)
+	if err != nil {
+		return err
+	}
+	return serving(ctx, s, c.modelFlags, func(_ *extensions, server *mcp.Server) error {
+		gate := &gate{}
+		whole, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		defer context.AfterFunc(ctx, func() { // the process was asked to end
+			gate.drain(c.Drain, server.EndCalls)
+			cancel()
+		})()
+		err := server.Serve(whole, v, gatedTransport{mcp.Lines(os.Stdin, os.Stdout, c.Drain), gate})
+		if whole.Err() != nil { // an orderly end
+			return nil
 		}
-	}
-	if err := checkViewer(v); err != nil {
-		return v, nil, err
-	}
-	e, err = openExtensions(context.WithoutCancel(ctx), s, sessionOptions{many: true})
-	return v, e, err
+		return err
+	})
 }
 
-// checkViewer checks the given names.
-func checkViewer(v lifecycle.Viewer) error {
-	if _, err := extension.ParseScope("agent:" + v.Agent); err != nil {
-		return usagef("name of the agent: %w", err)
+// userFlag names the user of an agent.
+type userFlag struct {
+	User string `placeholder:"NAME" help:"Name of its user. Default: STILE_USER, or the user of the operating system."`
+}
+
+// viewer returns an agent of the user.
+func (f userFlag) viewer(where settings, agent string) (v lifecycle.Viewer, err error) {
+	v = lifecycle.Viewer{User: f.User, Agent: agent}
+	if v.User == "" {
+		if v.User, err = where.owner(); err != nil {
+			return v, err
+		}
 	}
-	if _, err := extension.ParseScope("user:" + v.User); err != nil {
-		return usagef("name of the user: %w", err)
+	if err := v.Check(); err != nil {
+		return v, &usageError{err}
 	}
-	return nil
+	return v, nil
+}
+
+// serving opens the store and a server for the calls of agents, as long as use takes. When ctx ends, running calls continue until they
+// are drained.
+func serving(ctx context.Context, s *streams, f modelFlags, use func(*extensions, *mcp.Server) error) error {
+	return withOptions(context.WithoutCancel(ctx), s, sessionOptions{many: true}, func(e *extensions) (err error) {
+		server, err := e.newServer(ctx, f)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, server.Close()) }()
+		return use(e, server)
+	})
 }
 
 // newServer creates a server for the store. Close it before the store.

@@ -6,9 +6,12 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 	"github.com/rivo/uniseg"
 
 	"github.com/stilehost/stile/abi"
@@ -151,10 +154,13 @@ func toolTable(indent string, definitions []abi.Definition) string {
 	return table(indent, rows)
 }
 
-// counted writes a number and the noun, with a plural s if necessary.
+// counted writes a number and the noun, in the plural if necessary.
 func counted[N int | int64 | uint32 | uint64](n N, one string) string {
-	if n != 1 {
-		one += "s"
-	}
-	return fmt.Sprintf("%d %s", n, one)
+	return english.Plural(int(n), one, "")
 }
+
+// about writes a size in bytes, rounded.
+func about(n int64) string { return humanize.IBytes(uint64(max(0, n))) }
+
+// when writes a time.
+func when(t time.Time) string { return t.UTC().Format(time.RFC3339) }

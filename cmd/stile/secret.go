@@ -14,9 +14,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
 
 	"github.com/stilehost/stile/capabilities/http"
@@ -201,7 +199,7 @@ func (c *secretSetCommand) read(ctx context.Context, s *streams) (string, error)
 		value []byte
 		err   error
 	)
-	in, ok := s.in.(*os.File)
+	in, ok := terminal(s.in)
 	switch {
 	case c.ValueFile != "":
 		value, err = interruptible(ctx, func() ([]byte, error) {
@@ -211,7 +209,7 @@ func (c *secretSetCommand) read(ctx context.Context, s *streams) (string, error)
 			}
 			return readOpened(f, most)
 		})
-	case ok && isatty.IsTerminal(in.Fd()):
+	case ok:
 		return ask(ctx, s, in, c.Name)
 	default:
 		// One byte more than fits is enough to be refused as too long.
@@ -231,8 +229,8 @@ func (c *secretSetCommand) read(ctx context.Context, s *streams) (string, error)
 const maxTyped = 1023
 
 // ask lets a person type or paste the value without showing it.
-func ask(ctx context.Context, s *streams, terminal *os.File, name string) (string, error) {
-	fd := int(terminal.Fd())
+func ask(ctx context.Context, s *streams, from *os.File, name string) (string, error) {
+	fd := int(from.Fd())
 	before, err := term.GetState(fd)
 	if err != nil {
 		return "", err
@@ -277,7 +275,7 @@ func (c *secretListCommand) Run(ctx context.Context, s *streams) error {
 		}
 		rows := [][]string{{"NAME", "CREATED", "CHANGED"}}
 		for _, e := range entries {
-			rows = append(rows, []string{e.Name, e.Created.Format(time.RFC3339), e.Changed.Format(time.RFC3339)})
+			rows = append(rows, []string{e.Name, when(e.Created), when(e.Changed)})
 		}
 		_, err = io.WriteString(s.out, table("", rows))
 		return err

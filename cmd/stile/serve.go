@@ -58,7 +58,7 @@ Examples:
 }
 
 // Run implements the command.
-func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
+func (c *serveRun) Run(ctx context.Context, s *streams) error {
 	config, err := c.tls()
 	if err != nil {
 		return err
@@ -77,16 +77,13 @@ func (c *serveRun) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	e, err := openExtensions(context.WithoutCancel(ctx), s, sessionOptions{many: true})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	server, err := e.newServer(ctx, c.modelFlags)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, server.Close()) }()
+	return serving(ctx, s, c.modelFlags, func(e *extensions, server *mcp.Server) error {
+		return c.serve(ctx, s, e, server, config, file, person)
+	})
+}
+
+// serve serves agents and pages until ctx ends and running calls have ended.
+func (c *serveRun) serve(ctx context.Context, s *streams, e *extensions, server *mcp.Server, config *tls.Config, file, person string) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
 	if err != nil {
 		return &usageError{err}
@@ -179,11 +176,16 @@ func checkListen(address string, secure bool) error {
 	if err != nil {
 		return usagef("--listen %s: %w", address, err)
 	}
-	ip, err := netip.ParseAddr(host)
-	if secure || host == "localhost" || err == nil && ip.IsLoopback() {
+	if secure || isLoopback(host) {
 		return nil
 	}
 	return usagef("--listen %s is reachable from other machines; give --tls-cert and --tls-key, or listen on 127.0.0.1", address)
+}
+
+// isLoopback reports whether a host is this machine, whose network nobody else reads.
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // hosts returns the values of Host that the server answers: the address, and the given names, or else the certificate's names.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/internal/atomicfile"
+	"github.com/stilehost/stile/internal/private"
 )
 
 // tokensName is the name of the token file in STILE_HOME. tokens.json.spare reserves room for removing tokens on a full disk.
@@ -83,7 +84,7 @@ func readTokens(file string) ([]token, error) {
 		return nil, nil
 	case err != nil:
 		return nil, &usageError{err}
-	case info.Mode().Perm()&0o077 != 0:
+	case info.Mode().Perm()&private.Any != 0:
 		return nil, usagef("%s has mode %04o: others can read or write it; chmod 600 %s", file, info.Mode().Perm(), file)
 	}
 	text, err := readFile(file, maxText)
@@ -97,7 +98,7 @@ func readTokens(file string) ([]token, error) {
 		return nil, usagef("%s: %w", file, err)
 	}
 	for _, t := range kept.Tokens {
-		if err := checkViewer(lifecycle.Viewer{User: t.User, Agent: t.Name}); err != nil {
+		if err := (lifecycle.Viewer{User: t.User, Agent: t.Name}).Check(); err != nil {
 			return nil, usagef("%s: %w", file, err)
 		}
 	}
@@ -161,7 +162,7 @@ func holder(tokens []token, text string) (lifecycle.Viewer, bool) {
 
 type tokenAdd struct {
 	Name string `arg:"" help:"Name of the agent: a-z, 0-9, _ and -."`
-	User string `placeholder:"NAME" help:"Name of its user. Default: STILE_USER, or the user of the operating system."`
+	userFlag
 	tokenFlag
 	asJSON
 }
@@ -180,12 +181,8 @@ func (c *tokenAdd) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	if c.User == "" {
-		if c.User, err = where.owner(); err != nil {
-			return err
-		}
-	}
-	if err := checkViewer(lifecycle.Viewer{User: c.User, Agent: c.Name}); err != nil {
+	v, err := c.viewer(where, c.Name)
+	if err != nil {
 		return err
 	}
 	secret := make([]byte, 32)
@@ -195,13 +192,13 @@ func (c *tokenAdd) Run(ctx context.Context, s *streams) error {
 		if slices.ContainsFunc(tokens, func(t token) bool { return t.Name == c.Name }) {
 			return nil, usagef("%s already has a token; remove it first: stile serve token remove %s", c.Name, c.Name)
 		}
-		return append(tokens, token{c.Name, c.User, hashToken(text), time.Now().UTC().Truncate(time.Second)}), nil
+		return append(tokens, token{v.Agent, v.User, hashToken(text), time.Now().UTC().Truncate(time.Second)}), nil
 	})
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		return printJSON(s.out, map[string]string{"name": c.Name, "user": c.User, "token": text})
+		return printJSON(s.out, map[string]string{"name": v.Agent, "user": v.User, "token": text})
 	}
 	_, err = fmt.Fprintln(s.out, text)
 	return err
@@ -238,7 +235,7 @@ func (c *tokenList) Run(s *streams) error {
 	list, rows := []shown{}, [][]string{{"AGENT", "USER", "CREATED"}}
 	for _, t := range tokens {
 		list = append(list, shown{t.Name, t.User, t.Created})
-		rows = append(rows, []string{t.Name, t.User, t.Created.Format(time.RFC3339)})
+		rows = append(rows, []string{t.Name, t.User, when(t.Created)})
 	}
 	if c.JSON {
 		return printJSON(s.out, map[string][]shown{"tokens": list})

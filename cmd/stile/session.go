@@ -19,6 +19,7 @@ import (
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/internal/wasmbin"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -200,15 +201,17 @@ type wants struct {
 	imports  []string
 }
 
-// load loads a component, or builds one from source. It also returns the component's bytes.
-func (n *session) load(ctx context.Context, file string, w wants) (*host.Component, []byte, error) {
-	var wasm []byte
-	var err error
+// read reads a component, or builds one from source.
+func (n *session) read(ctx context.Context, file string, w wants) ([]byte, error) {
 	if filepath.Ext(file) == ".wasm" {
-		wasm, err = readFile(file, maxComponent)
-	} else {
-		wasm, err = n.assemble(ctx, file, w, false)
+		return readFile(file, maxComponent)
 	}
+	return n.assemble(ctx, file, w, false)
+}
+
+// load loads what read reads. It also returns the component's bytes.
+func (n *session) load(ctx context.Context, file string, w wants) (*host.Component, []byte, error) {
+	wasm, err := n.read(ctx, file, w)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -248,12 +251,10 @@ func isWasm(file string) bool {
 	if err != nil {
 		return false // reading all of it reports the error
 	}
-	var magic [len(wasmMagic)]byte
+	var magic [len(wasmbin.Magic)]byte
 	_, err = io.ReadFull(f, magic[:])
-	return f.Close() == nil && err == nil && string(magic[:]) == wasmMagic
+	return f.Close() == nil && err == nil && string(magic[:]) == wasmbin.Magic
 }
-
-const wasmMagic = "\x00asm"
 
 // entryHint names the file of a folder that probably exports the tools: the only source, or the one that stile ext add takes.
 func entryHint(dir string) string {

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mattn/go-isatty"
-
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/workspace"
@@ -163,30 +161,42 @@ func (c *wsLs) Run(ctx context.Context, s *streams) error {
 	}
 	return address{c.Address}.open(ctx, func(d *workspace.Directory, path string) error {
 		entries := []wsEntry{}
-		for cursor := (*string)(nil); ; {
-			page, err := d.List(ctx, path, 1000, cursor)
-			if err != nil {
-				return err
-			}
+		err := eachPage(func(cursor *string) (*string, error) {
+			page, err := d.List(ctx, path, pageSize, cursor)
 			for _, e := range page.Entries {
 				entries = append(entries, wsEntry{
 					e.Name, e.Status.Kind.String(), e.Status.Size, fmt.Sprintf("%04o", e.Status.Mode), moment(e.Status.Modified),
 				})
 			}
-			if cursor = page.Cursor; cursor == nil {
-				break
-			}
+			return page.Cursor, err
+		})
+		if err != nil {
+			return err
 		}
 		if c.JSON {
 			return printJSON(s.out, map[string][]wsEntry{"entries": entries})
 		}
 		rows := make([][]string, len(entries))
 		for i, e := range entries {
-			rows[i] = []string{e.Kind, e.Mode, fmt.Sprint(e.Size), e.Modified.Format(time.RFC3339), printable.Text(e.Name)}
+			rows[i] = []string{e.Kind, e.Mode, fmt.Sprint(e.Size), when(e.Modified), printable.Text(e.Name)}
 		}
-		_, err := io.WriteString(s.out, table("", rows))
+		_, err = io.WriteString(s.out, table("", rows))
 		return err
 	})
+}
+
+// pageSize is how many entries, matches or paths a page has.
+const pageSize = 1000
+
+// eachPage calls read for each page, first with no cursor, then with the cursor that it returned.
+func eachPage(read func(cursor *string) (next *string, err error)) error {
+	for cursor := (*string)(nil); ; {
+		next, err := read(cursor)
+		if err != nil || next == nil {
+			return err
+		}
+		cursor = next
+	}
 }
 
 // lines prints each text on its own line, safe for a terminal.
@@ -229,8 +239,8 @@ func (c *wsCat) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 		defer func() { err = errors.Join(err, content.Close()) }()
-		if f, ok := s.out.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
-			text, err := content.Text(ctx, 16<<20)
+		if _, ok := terminal(s.out); ok {
+			text, err := content.Text(ctx, abi.MaxText)
 			if err != nil {
 				return err
 			}
@@ -241,9 +251,6 @@ func (c *wsCat) Run(ctx context.Context, s *streams) error {
 		return err
 	})
 }
-
-// maxPut is the largest file in bytes: as much as a workspace holds.
-const maxPut = 1 << 30
 
 type wsPut struct {
 	address
@@ -274,7 +281,7 @@ func (c *wsPut) Run(ctx context.Context, s *streams) error {
 			defer f.Close()
 			from = f
 		}
-		b := blob.NewBuilder(blob.Options{Limit: maxPut})
+		b := blob.NewBuilder(blob.Options{Limit: workspace.DefaultBytes})
 		defer func() { err = errors.Join(err, b.Close()) }()
 		_, err = interruptible(ctx, func() ([]byte, error) { _, err := io.Copy(b, from); return nil, err })
 		if is[*fs.PathError](err) { // it cannot be read
@@ -385,23 +392,21 @@ func (c *wsGrep) Run(ctx context.Context, s *streams) error {
 		Partial uint32    `json:"partial"`
 	}{Matches: []wsMatch{}}
 	err := c.below(ctx, func(d *workspace.Directory) error {
-		for cursor := (*string)(nil); ; {
-			page, err := d.Grep(ctx, c.Pattern, search, 1000, cursor)
+		return eachPage(func(cursor *string) (*string, error) {
+			page, err := d.Grep(ctx, c.Pattern, search, pageSize, cursor)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			all.Partial += page.Partial
 			for _, m := range page.Matches {
 				if c.JSON {
 					all.Matches = append(all.Matches, wsMatch(m))
 				} else if err := s.lines(matchLines(m)); err != nil {
-					return err
+					return nil, err
 				}
 			}
-			if cursor = page.Cursor; cursor == nil {
-				return nil
-			}
-		}
+			return page.Cursor, nil
+		})
 	})
 	switch {
 	case err != nil:
@@ -456,15 +461,13 @@ func (*wsFind) Help() string {
 func (c *wsFind) Run(ctx context.Context, s *streams) error {
 	return c.below(ctx, func(d *workspace.Directory) error {
 		paths := []string{}
-		for cursor := (*string)(nil); ; {
-			page, err := d.Find(ctx, c.Glob, 1000, cursor)
-			if err != nil {
-				return err
-			}
+		err := eachPage(func(cursor *string) (*string, error) {
+			page, err := d.Find(ctx, c.Glob, pageSize, cursor)
 			paths = append(paths, page.Paths...)
-			if cursor = page.Cursor; cursor == nil {
-				break
-			}
+			return page.Cursor, err
+		})
+		if err != nil {
+			return err
 		}
 		if c.JSON {
 			return printJSON(s.out, map[string][]string{"paths": paths})
@@ -506,7 +509,7 @@ func (c *wsHistory) Run(ctx context.Context, s *streams) error {
 		rows := make([][]string, len(all))
 		for i, r := range all {
 			revisions[i] = wsRevision{r.ID, r.Size, moment(r.Modified)}
-			rows[i] = []string{fmt.Sprint(r.ID), fmt.Sprint(r.Size), revisions[i].Modified.Format(time.RFC3339)}
+			rows[i] = []string{fmt.Sprint(r.ID), fmt.Sprint(r.Size), when(revisions[i].Modified)}
 		}
 		if c.JSON {
 			return printJSON(s.out, map[string][]wsRevision{"revisions": revisions})
