@@ -2,10 +2,17 @@ package abi
 
 import "context"
 
+// What the names of the contract's interfaces begin and end with.
+const (
+	CapabilityPackage = "stile:capability/"
+	ExtensionPackage  = "stile:extension/"
+	ContractVersion   = "@0.1.0"
+)
+
 // The interfaces that a host implements itself.
 const (
-	EnvInterface  = "stile:capability/env@0.1.0"
-	PollInterface = "stile:capability/poll@0.1.0"
+	EnvInterface  = CapabilityPackage + "env" + ContractVersion
+	PollInterface = CapabilityPackage + "poll" + ContractVersion
 )
 
 // Capability is a Go value that can be bound to a name in a call's env. Its methods implement, in Go, the methods of the

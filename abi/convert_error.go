@@ -17,7 +17,7 @@ var errorType = reflect.TypeFor[error]()
 
 // isError reports whether t is the variant `error` of stile:capability/types, which is a Go error.
 func isError(t *Type) bool {
-	return t.Kind == KindVariant && t.Name == "error" && t.Interface != nil && t.Interface.Name == "stile:capability/types@0.1.0"
+	return t.Kind == KindVariant && t.Name == "error" && t.Interface != nil && t.Interface.Name == CapabilityPackage+"types"+ContractVersion
 }
 
 // errorCodec maps the variant `error` of stile:capability/types to the Go types error and *Error.

@@ -1,16 +1,19 @@
 package abi
 
+// ExtensionWorld is the world of extensions.
+const ExtensionWorld = ExtensionPackage + "extension" + ContractVersion
+
 // ExtensionTools is the interface every extension exports.
-const ExtensionTools = "stile:extension/tools@0.1.0"
+const ExtensionTools = ExtensionPackage + "tools" + ContractVersion
 
 // ExtensionStepwise is the interface of a component whose calls can be made in steps.
-const ExtensionStepwise = "stile:extension/stepwise@0.1.0"
+const ExtensionStepwise = ExtensionPackage + "stepwise" + ContractVersion
 
 // ExtensionMemory is the interface of a component whose memory the host can take away between two steps.
-const ExtensionMemory = "stile:extension/memory@0.1.0"
+const ExtensionMemory = ExtensionPackage + "memory" + ContractVersion
 
 // ExtensionEvaluator is the interface of a component that runs code which comes with a call.
-const ExtensionEvaluator = "stile:extension/evaluator@0.1.0"
+const ExtensionEvaluator = ExtensionPackage + "evaluator" + ContractVersion
 
 // Definition describes one tool: the record `definition` of stile:extension/tools.
 type Definition struct {

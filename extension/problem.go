@@ -1,7 +1,7 @@
 package extension
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stilehost/stile/internal/printable"
@@ -26,34 +26,17 @@ type Problem struct {
 // String returns the problem as text for people, on several lines if it has a snippet. File and path are printable and
 // on one line.
 func (p Problem) String() string {
-	var b strings.Builder
-	if p.File != "" {
-		b.WriteString(printable.Line(p.File))
-		if p.Line > 0 {
-			fmt.Fprintf(&b, ":%d", p.Line)
-		}
-		if p.Column > 0 {
-			fmt.Fprintf(&b, ":%d", p.Column)
-		}
-		b.WriteString(": ")
-	}
+	text := p.Text
 	if p.Path != "" {
-		b.WriteString(printable.Line(p.Path) + ": ")
+		text = printable.Line(p.Path) + ": " + text
 	}
-	b.WriteString(p.Text)
-	if p.Fix != "" {
-		fmt.Fprintf(&b, "; write %s", p.Fix)
-	}
-	if p.Snippet != "" {
-		b.WriteString("\n    " + strings.ReplaceAll(p.Snippet, "\n", "\n    "))
-	}
-	return b.String()
+	return printable.Problem(p.File, p.Line, p.Column, text, p.Fix, p.Snippet)
 }
 
 // Stage is a step from a source to a callable tool.
 type Stage string
 
-// The stages, in their order.
+// The stages, as [Stages] orders them.
 const (
 	StageValidate Stage = "validate" // manifest, names, sizes
 	StageResolve  Stage = "resolve"  // npm packages
@@ -64,6 +47,18 @@ const (
 	StageTest     Stage = "test"     // the tests that come with it
 	StagePolicy   Stage = "policy"   // the operator's ceiling
 )
+
+// Stages returns all stages in their order. Without types, it leaves out [StageTypes].
+func Stages(types bool) []Stage {
+	all := []Stage{StageValidate, StageResolve, StageBundle, StageTypes, StageImage, StageReport, StageTest, StagePolicy}
+	if !types {
+		all = slices.DeleteFunc(all, func(s Stage) bool { return s == StageTypes })
+	}
+	return all
+}
+
+// MaxProblems is how many problems a stage reports.
+const MaxProblems = 20
 
 // ProblemsError reports an extension that did not pass a stage. The active version stays.
 type ProblemsError struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/stilehost/stile/host/internal/sourcemap"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/sha256hex"
 )
 
 // Component is loaded code. It is safe for concurrent use: every call has its own instance. Close it, or the host.
@@ -71,7 +72,7 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 	if err != nil {
 		return nil, &LoadError{Reason: err.Error()}
 	}
-	c := &Component{host: h, digest: digest(wasm), sections: sections}
+	c := &Component{host: h, digest: sha256hex.Of(wasm), sections: sections}
 	if err := c.compile(ctx, bytes.Clone(wasm)); err != nil {
 		c.free()
 		if ctx.Err() != nil {
@@ -143,7 +144,7 @@ func (c *Component) compile(ctx context.Context, wasm []byte) (err error) {
 	h, key, code := c.host, c.digest, wasm
 	start := h.users.count.Go // Load is counted too, so the host is open
 	if rest, module, ok := image.Split(wasm); ok {
-		key, code = digest(rest), rest
+		key, code = sha256hex.Of(rest), rest
 		name := c.digest + "-" + key // both say which module it is
 		c.image, err = h.images.use(ctx, name, start, func(ctx context.Context) (*wasmtime.Module, error) {
 			return compiled(ctx, h, "image", name, h.engine.MapModule, func() (*wasmtime.Module, error) { return h.compileImage(ctx, wasm, module) })

@@ -13,8 +13,6 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-const capabilityPackage = "stile:capability/"
-
 // operation is one function that guests can import, as the gate sees it.
 type operation struct {
 	fn *abi.Func

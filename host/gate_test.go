@@ -17,7 +17,7 @@ func TestEveryFunctionPassesTheGate(t *testing.T) {
 	}
 	h := &Host{known: known}
 	for _, i := range known.Interfaces() {
-		if !strings.HasPrefix(i.Name, capabilityPackage) {
+		if !strings.HasPrefix(i.Name, abi.CapabilityPackage) {
 			continue
 		}
 		for _, f := range i.Funcs {
@@ -32,7 +32,7 @@ func TestEveryFunctionPassesTheGate(t *testing.T) {
 	// A function that the gate cannot execute cannot be linked.
 	for name, iface := range map[string]string{"steal": "kv", "[static]bucket.steal": "kv", "[method]env.steal": "env", "steal-all": "poll"} {
 		unknown := *funcNamed(known.Interface("stile:capability/kv@0.1.0"), "get")
-		unknown.Name, unknown.Interface = name, known.Interface(capabilityPackage+iface+"@0.1.0")
+		unknown.Name, unknown.Interface = name, known.Interface(abi.CapabilityPackage+iface+abi.ContractVersion)
 		if _, err := h.operation(&unknown); err == nil {
 			t.Errorf("the function %s of %s was linked", name, iface)
 		}

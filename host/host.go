@@ -5,8 +5,6 @@ package host
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +20,7 @@ import (
 	"github.com/stilehost/stile/host/internal/wasmtime"
 	"github.com/stilehost/stile/internal/cache"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/wit"
 )
 
@@ -221,7 +220,7 @@ func (h *Host) AddModule(ctx context.Context, wasm []byte) (name string, err err
 }
 
 // ModuleName is the name by which components import a core module: "engine-x" and the SHA-256 of the module in hex.
-func ModuleName(wasm []byte) string { return modulePrefix + digest(wasm) }
+func ModuleName(wasm []byte) string { return modulePrefix + sha256hex.Of(wasm) }
 
 const modulePrefix = "engine-x"
 
@@ -269,12 +268,6 @@ func (h *Host) AddModuleNamed(ctx context.Context, name string, wasm func(ctx co
 		h.modules[name] = m
 	}
 	return nil
-}
-
-// digest names content in caches and imports.
-func digest(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }
 
 // engineVersion separates compiled code of one engine and configuration from that of another.

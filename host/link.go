@@ -133,7 +133,7 @@ func (l *linking) capability(iface *abi.Interface, instance wasmtime.Item) error
 				return refuse(item.Name, err.Error())
 			}
 			definitions = append(definitions, wasmtime.Definition{
-				Name: item.Name, Params: paramTypes(f), Result: f.Result, Checks: strings.HasPrefix(iface.Name, capabilityPackage),
+				Name: item.Name, Params: paramTypes(f), Result: f.Result, Checks: strings.HasPrefix(iface.Name, abi.CapabilityPackage),
 				Call: func(s *wasmtime.Store, args []abi.Value) (abi.Value, error) { return s.Data.(*call).operate(op, args) },
 			})
 			imported.Funcs = append(imported.Funcs, ImportedFunc{item.Name, handle})

@@ -36,7 +36,7 @@ type bound struct {
 // listsOf begins the places of an interface's lists.
 func listsOf(i *abi.Interface) string {
 	name, _, _ := strings.Cut(i.Name, "@")
-	return strings.TrimPrefix(strings.TrimPrefix(name, capabilityPackage), "stile:") + "."
+	return strings.TrimPrefix(strings.TrimPrefix(name, abi.CapabilityPackage), "stile:") + "."
 }
 
 // placeOf is where a function's lists begin.

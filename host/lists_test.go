@@ -96,7 +96,7 @@ func TestListsAreBounded(t *testing.T) {
 	}
 	all := maps.Clone(maxLists)
 	for iface, v := range map[string]any{"blob": &blob.Writer{}, "http": &http.Client{}, "workspace": &workspace.Directory{}} {
-		maps.Copy(all, listsIn(known.Interface(capabilityPackage+iface+"@0.1.0"), v))
+		maps.Copy(all, listsIn(known.Interface(abi.CapabilityPackage+iface+abi.ContractVersion), v))
 	}
 	tried := 0
 	for _, i := range known.Interfaces() {

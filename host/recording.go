@@ -3,8 +3,6 @@ package host
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/sha256hex"
 )
 
 // Recorder takes recordings of calls. It must be safe for concurrent use.
@@ -343,15 +342,10 @@ func (e *encoder) denial(d abi.Denial) abi.Denial {
 // keepOutput stores the output, or its digest if the recording would exceed max bytes with it.
 func (r *Recording) keepOutput(output []byte, max int) {
 	if len(r.Operations)+len(output) > max {
-		r.OutputDigest = sum(output)
+		r.OutputDigest = sha256hex.Of(output)
 		return
 	}
 	r.Output = bytes.Clone(output) // the caller has the original
-}
-
-func sum(b []byte) string {
-	s := sha256.Sum256(b)
-	return hex.EncodeToString(s[:])
 }
 
 // DamagedError reports a recording whose operations cannot be read.

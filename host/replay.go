@@ -10,6 +10,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/sha256hex"
 )
 
 // ReplayOptions say what a replay accepts.
@@ -339,8 +340,8 @@ func (p *player) compare(ctx context.Context, result Result, err error) Comparis
 		case c.Timed:
 		case c.Outcome != was:
 			p.differ(Difference{Expected: was.String(), Got: c.Outcome.String()})
-		case p.recording.OutputDigest != "" && sum(c.Output) != p.recording.OutputDigest:
-			p.differ(Difference{Expected: "an output of SHA-256 " + printable.Short(p.recording.OutputDigest, 64), Got: "one of SHA-256 " + sum(c.Output)})
+		case p.recording.OutputDigest != "" && sha256hex.Of(c.Output) != p.recording.OutputDigest:
+			p.differ(Difference{Expected: "an output of SHA-256 " + printable.Short(p.recording.OutputDigest, 64), Got: "one of SHA-256 " + sha256hex.Of(c.Output)})
 		case p.recording.OutputDigest == "" && !same:
 			p.differ(Difference{Expected: printable.Short(string(p.recording.Output), kib), Got: printable.Short(string(c.Output), kib)})
 		}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -23,25 +24,7 @@ const (
 )
 
 // deep reports whether JSON nests deeper than maxDepth.
-func deep(text []byte) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
-}
+func deep(text []byte) bool { return jsonform.Depth(text) > maxDepth }
 
 // cutJSON returns JSON of at most room bytes that shows as much of text as fits: the beginning of long texts and lists, and
 // something of each field of an object. With marks, lists and objects say what they lack; without, each value keeps its type. It

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +21,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/sha256hex"
 )
 
 // HTTPOptions configure a handler. Holder is required.
@@ -222,10 +222,9 @@ func (h *httpHandler) verify(_ context.Context, token string, r *http.Request) (
 	if !ok {
 		return nil, auth.ErrInvalidToken
 	}
-	hash := sha256.Sum256([]byte(token))
 	return &auth.TokenInfo{
 		Scopes: []string{tokenScope},
-		UserID: hex.EncodeToString(hash[:]), // the SDK binds sessions to it
+		UserID: sha256hex.Of([]byte(token)), // the SDK binds sessions to it
 		Extra:  map[string]any{holderKey: viewer, contextKey: r.Context(), allowedKey: func() error { return h.allowed(token) }},
 	}, nil
 }

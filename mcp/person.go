@@ -84,7 +84,7 @@ func (r *request) answered(ctx context.Context) (*sdk.CallToolResult, error) {
 func (r *request) decide(ctx context.Context, q question, said *sdk.ElicitResult) (*sdk.CallToolResult, error) {
 	client := r.person()
 	d := lifecycle.Decision{
-		Release: q.out.Release, Digest: q.out.Digest, By: "user:" + cmp.Or(r.viewer.User, extension.Local), Via: lifecycle.ViaElicitation + client,
+		Release: q.out.Release, Digest: q.out.Digest, By: lifecycle.Viewer{User: cmp.Or(r.viewer.User, extension.Local)}.String(), Via: lifecycle.ViaElicitation + client,
 	}
 	var release lifecycle.Release
 	var err error

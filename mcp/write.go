@@ -94,11 +94,6 @@ type testOutput struct {
 	TookMS  float64            `json:"took_ms"`
 }
 
-// stages is the number of steps in which a draft is written. Types are checked after the third, if asked for.
-var stages = []extension.Stage{
-	extension.StageValidate, extension.StageResolve, extension.StageBundle, extension.StageImage, extension.StageReport, extension.StageTest, extension.StagePolicy,
-}
-
 func (e *endpoint) addWriting() {
 	add[writeInput, writeOutput](e, "extension_write", "Write an extension", writeDescription, hints{open: true}, func(r *request, ctx context.Context, in writeInput) (*sdk.CallToolResult, error) {
 		if result, err := r.answered(ctx); result != nil || err != nil {
@@ -179,10 +174,7 @@ func (r *request) draft(ctx context.Context, in writeInput) (lifecycle.Draft, er
 			d.Files[name] = []byte(text)
 		}
 	}
-	stages := stages
-	if in.Types {
-		stages = slices.Insert(slices.Clone(stages), 3, extension.StageTypes)
-	}
+	stages := extension.Stages(in.Types)
 	d.Progress = func(stage extension.Stage) { r.progress(ctx, slices.Index(stages, stage), len(stages), string(stage)) }
 	return d, nil
 }

@@ -85,7 +85,7 @@ func TestWriteFiles(t *testing.T) {
 	if err := json.Unmarshal([]byte(text(r)), &w); err != nil {
 		t.Fatal(err)
 	}
-	if w.State != "active" || w.Scope != "agent:alice" || len(w.Tests) != 1 || !w.Tests[0].Passed || w.Uses["kv"] == nil || len(w.TookMS) != len(stages) {
+	if w.State != "active" || w.Scope != "agent:alice" || len(w.Tests) != 1 || !w.Tests[0].Passed || w.Uses["kv"] == nil || len(w.TookMS) != len(extension.Stages(false)) {
 		t.Errorf("got %+v", w)
 	}
 	c.says("two_get", "7")
@@ -132,8 +132,8 @@ func TestProgress(t *testing.T) {
 	if r, err := c.CallTool(t.Context(), p); err != nil || r.IsError {
 		t.Fatal(text(r), err)
 	}
-	for i, stage := range stages {
-		if got := soon(t, told, string(stage)); got.Message != string(stage) || got.Progress != float64(i) || got.Total != float64(len(stages)) || got.ProgressToken != "here" {
+	for i, stage := range extension.Stages(false) {
+		if got := soon(t, told, string(stage)); got.Message != string(stage) || got.Progress != float64(i) || got.Total != float64(len(extension.Stages(false))) || got.ProgressToken != "here" {
 			t.Errorf("got %+v", got)
 		}
 	}

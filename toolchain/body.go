@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/jslex"
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
@@ -28,7 +29,7 @@ func Body(p Program) Program {
 	return p
 }
 
-var lineEnd = lazyregexp.New("\r\n|[\n\r\u2028\u2029]")
+var lineEnd = lazyregexp.New("\r\n|[" + jslex.LineEnds + "]")
 
 // importing matches a line with an import statement, which is not allowed in a function.
 var importing = lazyregexp.New(`^\s*import\s*["\'{*\pL_$]`)

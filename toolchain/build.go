@@ -21,6 +21,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/internal/sha256hex"
 )
 
 // Options configure a [Toolchain]. The zero value works, without a cache.
@@ -287,9 +288,9 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	}
 	var key strings.Builder
 	for _, p := range parts {
-		key.WriteString(digest(p))
+		key.WriteString(sha256hex.Of(p))
 	}
-	return t.cached(ctx, "extension", digest([]byte(key.String())), func() ([]byte, error) {
+	return t.cached(ctx, "extension", sha256hex.Of([]byte(key.String())), func() ([]byte, error) {
 		return t.assemble(ctx, s, b, net, linkage, descriptor, standalone)
 	})
 }
@@ -348,7 +349,7 @@ func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, net bool
 		return nil, fmt.Errorf("encode meta: %w", err)
 	}
 	a := &assembly{linkage: l, image: img, shape: images.shape, engine: t.engine, custom: []customContent{
-		{"stile:meta", meta}, {host.SourceMapSection, b.sourceMap}, {"stile:source", kept},
+		{MetaSection, meta}, {host.SourceMapSection, b.sourceMap}, {KeptSection, kept},
 	}}
 	if standalone {
 		whole, err := t.wholeEngine(ctx)
@@ -362,7 +363,13 @@ func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, net bool
 
 const formatVersion = 1
 
-// Meta is the content of the custom section "stile:meta", as JSON.
+// The custom sections with [Meta] and [Kept].
+const (
+	MetaSection = "stile:meta"
+	KeptSection = "stile:source"
+)
+
+// Meta is the content of [MetaSection], as JSON.
 type Meta struct {
 	Version int `json:"version"`
 	// Engine is the name of the core module that the component imports. A standalone component holds the same engine with
@@ -375,7 +382,7 @@ type Meta struct {
 	TopLevelRandom bool `json:"topLevelRandom"`
 }
 
-// Kept is the content of the custom section "stile:source", as JSON: everything that a component was built from, to rebuild it for
+// Kept is the content of [KeptSection], as JSON: everything that a component was built from, to rebuild it for
 // another engine.
 type Kept struct {
 	Entry string `json:"entry"`
@@ -463,7 +470,7 @@ func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.Wo
 	named := uses
 	uses = func(word string) bool { return passes[word] || named(word) } // env.tools.extension.tool() does not name call
 	words := apis()
-	w := &abi.World{Name: "stile:extension/extension@0.1.0", Exports: []*abi.Interface{known.Interface(abi.ExtensionTools), known.Interface(abi.ExtensionStepwise), known.Interface(abi.ExtensionMemory)}}
+	w := &abi.World{Name: abi.ExtensionWorld, Exports: []*abi.Interface{known.Interface(abi.ExtensionTools), known.Interface(abi.ExtensionStepwise), known.Interface(abi.ExtensionMemory)}}
 	added := map[string]bool{}
 	for _, i := range candidates {
 		if added[i.Name] {
@@ -522,7 +529,7 @@ func kindOf(name string) string {
 
 // prune keeps the functions of an interface that the code can reach; nil when it reaches none.
 func prune(i *abi.Interface, apis map[string][]string, uses func(word string) bool) *abi.Interface {
-	if i.Name == abi.PollInterface || strings.HasPrefix(i.Name, "stile:extension/") {
+	if i.Name == abi.PollInterface || strings.HasPrefix(i.Name, abi.ExtensionPackage) {
 		return nil
 	}
 	p := *i

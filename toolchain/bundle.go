@@ -44,27 +44,11 @@ type Problem struct {
 
 // Error returns each problem with its place and snippet, on several lines.
 func (e *BuildError) Error() string {
-	var b strings.Builder
+	texts := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		if p.File != "" {
-			b.WriteString(p.File)
-			if p.Line > 0 {
-				fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
-			}
-			b.WriteString(": ")
-		}
-		b.WriteString(p.Text)
-		if p.Fix != "" {
-			b.WriteString("; write " + p.Fix)
-		}
-		if p.Snippet != "" {
-			b.WriteString("\n    " + strings.ReplaceAll(p.Snippet, "\n", "\n    "))
-		}
+		texts[i] = printable.Problem(p.File, p.Line, p.Column, p.Text, p.Fix, p.Snippet)
 	}
-	return b.String()
+	return strings.Join(texts, "\n")
 }
 
 // BusyError reports a build that waited for others until its context ended, or for a minute. Abandoned builds count until

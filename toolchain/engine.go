@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/stilehost/stile/internal/sha256hex"
 )
 
 // engineFiles are what npm delivers: the JavaScript engine, and the packages that its web APIs are bundled from.
@@ -114,7 +116,9 @@ func obtainEngine(ctx context.Context, cached cacheFunc, o engineOptions) (*engi
 const MinNode = 20
 
 // InstallNPM says how to get npm, as the start of a sentence.
-func InstallNPM() string { return fmt.Sprintf("Install Node.js %d or newer, which has npm", MinNode) }
+func InstallNPM() string {
+	return fmt.Sprintf("Install npm, which comes with Node.js %d or newer", MinNode)
+}
 
 // engineFromNPM installs the locked packages in a temporary folder, without running any code of theirs, and packs them.
 func engineFromNPM(ctx context.Context, o engineOptions) (_ []byte, err error) {
@@ -216,7 +220,7 @@ func packEngine(files fs.FS) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintf(sum, "%x  %s\n", sha256.Sum256(data), name)
+		_, _ = fmt.Fprintf(sum, "%s  %s\n", sha256hex.Of(data), name)
 		f, err := w.Create(name)
 		if err != nil {
 			return err

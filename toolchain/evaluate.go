@@ -19,6 +19,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/sha256hex"
 )
 
 const (
@@ -67,7 +68,7 @@ func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]s
 	if err != nil {
 		return nil, err
 	}
-	key := digest([]byte(t.engine + base + digest([]byte(outline(linkage, t.engine))) + digest(descriptor) + digest([]byte(sdk))))
+	key := sha256hex.Of([]byte(t.engine + base + sha256hex.Of([]byte(outline(linkage, t.engine))) + sha256hex.Of(descriptor) + sha256hex.Of([]byte(sdk))))
 	return t.cached(ctx, "evaluator", key, func() ([]byte, error) {
 		base, images, err := t.baseImage(ctx, true)
 		if err != nil {
@@ -81,7 +82,7 @@ func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]s
 		if err != nil {
 			return nil, fmt.Errorf("encode meta: %w", err)
 		}
-		a := &assembly{linkage: linkage, image: img, shape: images.shape, engine: t.engine, custom: []customContent{{"stile:meta", meta}}}
+		a := &assembly{linkage: linkage, image: img, shape: images.shape, engine: t.engine, custom: []customContent{{MetaSection, meta}}}
 		return a.assemble()
 	})
 }

@@ -3,8 +3,6 @@ package toolchain
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -13,6 +11,7 @@ import (
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/sha256hex"
 )
 
 // limitError reports that top-level code of a source reached a limit while its image was made.
@@ -119,7 +118,7 @@ func splitWhole(wasm []byte) (*wholeEngine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rewrite engine: %w", err)
 	}
-	return &wholeEngine{split, stopping, digest(stopping)}, nil
+	return &wholeEngine{split, stopping, sha256hex.Of(stopping)}, nil
 }
 
 // newImager starts from the known facts about an engine. It calls whole only for what the cache lacks.
@@ -190,7 +189,7 @@ func (m *imager) compile(ctx context.Context, kind, key string, wasm func() ([]b
 }
 
 func (m *imager) compileText(ctx context.Context, text string) (*wasmtime.Module, error) {
-	return m.compile(ctx, imageModule, digest([]byte(text)), func() ([]byte, error) { return wasmtime.Wat2Wasm(text) })
+	return m.compile(ctx, imageModule, sha256hex.Of([]byte(text)), func() ([]byte, error) { return wasmtime.Wat2Wasm(text) })
 }
 
 // baseImage is the image that extensions start from.
@@ -214,7 +213,7 @@ func (m *imager) baseKey(prelude string, l layout) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("make base image: %w", err)
 	}
-	return digest(recipe), nil
+	return sha256hex.Of(recipe), nil
 }
 
 // base returns the base image that makeBase makes, from the cache if it is there.
@@ -237,7 +236,7 @@ func (m *imager) base(ctx context.Context, key string, prelude func() (string, e
 	if err != nil {
 		return nil, fmt.Errorf("read base image: %w", err)
 	}
-	b.digest = digest([]byte(baseVersion + digest(b.memory)))
+	b.digest = sha256hex.Of([]byte(baseVersion + sha256hex.Of(b.memory)))
 	b.bindings, err = m.compileBindings(ctx, b.roots)
 	return b, err
 }
@@ -394,9 +393,4 @@ func (m *imager) evaluated(ctx context.Context, base *baseImage, descriptor, bun
 		return nil, report{}, g.err
 	}
 	return &image{base.roots, memory}, report{clock: used&1 != 0, random: used&2 != 0}, nil
-}
-
-func digest(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/wasmbin"
 )
 
@@ -65,7 +66,7 @@ func TestLayout(t *testing.T) {
 	if whole.stopping, err = traceStores(whole.stopping); err != nil {
 		t.Fatal(err)
 	}
-	m.digest = digest(whole.stopping)
+	m.digest = sha256hex.Of(whole.stopping)
 	if m.shared, err = m.compileShared(t.Context()); err != nil {
 		t.Fatal(err)
 	}

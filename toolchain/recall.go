@@ -10,6 +10,8 @@ import (
 	"io"
 	"io/fs"
 	"sync"
+
+	"github.com/stilehost/stile/internal/sha256hex"
 )
 
 // A build's result is kept by the digest of its input, and finding that digest takes most of a build: unpacking and rewriting the
@@ -27,7 +29,7 @@ func (t *Toolchain) recalled(ctx context.Context, what string, make func() (stri
 	if program() == "" {
 		text, err = build()
 	} else {
-		text, err = t.cached(ctx, "recalled", digest([]byte(what+"\n"+program())), build)
+		text, err = t.cached(ctx, "recalled", sha256hex.Of([]byte(what+"\n"+program())), build)
 	}
 	return string(text), err
 }
@@ -42,7 +44,7 @@ func (t *Toolchain) bundleOnce(ctx context.Context, s Source) (*bundled, error) 
 	if t.cache == nil || program() == "" || err != nil {
 		return bundle(ctx, s, t.bundler)
 	}
-	key := digest([]byte(program() + "\n" + digest([]byte(s.Entry)) + digest(entry)))
+	key := sha256hex.Of([]byte(program() + "\n" + sha256hex.Of([]byte(s.Entry)) + sha256hex.Of(entry)))
 	if encoded, ok, _ := t.cache.Get("bundle", key); ok {
 		if b, ok := recallBundle(encoded, s.FS); ok {
 			return b, nil
@@ -98,7 +100,7 @@ func recallBundle(encoded []byte, files fs.FS) (*bundled, bool) {
 			continue
 		}
 		content, err := readAtMost(files, name, maxSource-size)
-		if size += int64(len(content)); err != nil || digest(content) != saw {
+		if size += int64(len(content)); err != nil || sha256hex.Of(content) != saw {
 			return nil, false
 		}
 	}

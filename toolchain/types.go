@@ -262,7 +262,7 @@ func (d *declarations) qualified(i *abi.Interface, name string) string {
 }
 
 // builtIn is the prefix of the names of the interfaces that the module "stile" declares.
-const builtIn = "stile:capability/"
+const builtIn = abi.CapabilityPackage
 
 // namespace names an interface in TypeScript: "acme:crm/contacts@1.0.0" is AcmeCrmContacts, and one of ours only the last word.
 func namespace(i *abi.Interface) string {

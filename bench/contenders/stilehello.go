@@ -29,7 +29,7 @@ var stileHello = &bench.Contender{
 		if err != nil {
 			return nil, err
 		}
-		world := &abi.World{Name: "stile:extension/extension@0.1.0", Exports: []*abi.Interface{h.WIT().Interface(abi.ExtensionTools)}}
+		world := &abi.World{Name: abi.ExtensionWorld, Exports: []*abi.Interface{h.WIT().Interface(abi.ExtensionTools)}}
 		wasm, err := toolchain.Componentize(world, core)
 		if err != nil {
 			return nil, errors.Join(err, h.Close())

@@ -84,8 +84,8 @@ func (b *Blob) Text(ctx context.Context, max uint64) (string, error) {
 // Bytes returns n bytes starting at offset, fewer at the end and none beyond it. It fails with abi.ErrInvalid if n is more than
 // [abi.MaxBytes].
 func (b *Blob) Bytes(_ context.Context, offset uint64, n uint32) ([]byte, error) {
-	if n > abi.MaxBytes {
-		return nil, abi.Errorf(abi.CodeInvalid, "%d bytes in one call: at most %d", n, abi.MaxBytes)
+	if err := checkPiece(int(n)); err != nil {
+		return nil, err
 	}
 	if offset >= uint64(b.size) {
 		return []byte{}, nil

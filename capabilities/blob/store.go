@@ -91,10 +91,18 @@ func (*Writer) Lists() map[string]int {
 
 // Append adds at most [abi.MaxBytes] bytes.
 func (w *Writer) Append(ctx context.Context, data []byte) error {
-	if len(data) > abi.MaxBytes {
-		return abi.Errorf(abi.CodeInvalid, "%d bytes in one call: at most %d", len(data), abi.MaxBytes)
+	if err := checkPiece(len(data)); err != nil {
+		return err
 	}
 	return w.write(ctx, data)
+}
+
+// checkPiece refuses more bytes than a call passes.
+func checkPiece(n int) error {
+	if n > abi.MaxBytes {
+		return abi.Errorf(abi.CodeInvalid, "%d bytes in one call: at most %d", n, abi.MaxBytes)
+	}
+	return nil
 }
 
 // AppendText adds text as UTF-8.

@@ -9,14 +9,11 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability/double"
 )
 
 // Interface is the WIT interface that this package implements, in wit/deps/capability/clock.wit.
 const Interface = "stile:capability/clock@0.1.0"
-
-// maxTimers is how many timers of one call may be pending. A guest can drop a pollable, but its timer lives on until it fires or the
-// call ends, so the number needs a separate bound.
-const maxTimers = 1024
 
 // Clock is the right to know the time. It is immutable and safe for concurrent use.
 type Clock struct {
@@ -82,8 +79,8 @@ func (r *Running) Subscribe(_ context.Context, nanoseconds uint64) (abi.Pollable
 		return abi.Ready(), nil
 	case nanoseconds > math.MaxInt64:
 		return make(abi.Pollable), nil
-	case len(r.timers) >= maxTimers:
-		return nil, abi.Errorf(abi.CodeExhausted, "clock timers: limit %d pending in one call", maxTimers)
+	case len(r.timers) >= double.MaxWaits: // a guest can drop a pollable, but its timer lives on until it fires or the call ends
+		return nil, double.ErrWaits()
 	}
 	ready := make(chan struct{})
 	var t *time.Timer

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/internal/captest"
+	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/wit"
 )
 
@@ -95,7 +96,7 @@ func TestCloseStopsTimers(t *testing.T) {
 func TestTimersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, System())
-		for range maxTimers {
+		for range double.MaxWaits {
 			subscribe(t, r, time.Hour)
 		}
 		if _, err := r.Subscribe(t.Context(), uint64(time.Hour)); !errors.Is(err, abi.ErrExhausted) {

@@ -108,18 +108,15 @@ func (c *Client) authenticate(ctx context.Context, q *request, sent *nethttp.Req
 	if name == "" || q.crossed {
 		return nil
 	}
+	deny := func(format string, args ...any) error {
+		return abi.Deny(abi.Denial{Operation: q.operation(), Reason: fmt.Sprintf(format, args...), Remedy: "stile secret set " + name})
+	}
 	value, err := c.grant.options.Credentials.Get(ctx, name)
 	if err != nil {
-		return abi.Deny(abi.Denial{
-			Operation: q.operation(), Reason: fmt.Sprintf("the rule needs the credential %s, which is not available", name),
-			Remedy: "stile secret set " + name,
-		})
+		return deny("the rule needs the credential %s, which is not available", name)
 	}
 	if problem := CredentialProblem(value); problem != "" {
-		return abi.Deny(abi.Denial{
-			Operation: q.operation(), Reason: fmt.Sprintf("the credential %s %s", name, problem),
-			Remedy: "stile secret set " + name,
-		})
+		return deny("the credential %s %s", name, problem)
 	}
 	q.secrets = q.secrets.with(value)
 	switch at := q.rule.placement; {

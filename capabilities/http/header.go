@@ -63,11 +63,19 @@ func safeHeader(name string) bool {
 // concerns the connection.
 func forbiddenHeader(name string) bool {
 	switch name {
-	case "accept-encoding", "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "te", "trailer",
-		"transfer-encoding", "upgrade", "via":
+	case "accept-encoding", "content-length", "expect", "host", "http2-settings", "via":
 		return true
 	}
-	return strings.HasPrefix(name, "proxy-")
+	return connectionHeader(name) || strings.HasPrefix(name, "proxy-")
+}
+
+// connectionHeader reports whether the header concerns the connection and not the message.
+func connectionHeader(name string) bool {
+	switch name {
+	case "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade":
+		return true
+	}
+	return false
 }
 
 // namedHeader reports whether "*" does not include the header, because it identifies the sender, or makes servers take the request
@@ -88,12 +96,9 @@ func requestHeader(headers []Header) (header, error) {
 	}
 	made, size := header{}, 0
 	for _, h := range headers {
-		if err := checkHeaderName(h.Name); err != nil {
+		name, err := guestHeader(h.Name)
+		if err != nil {
 			return nil, err
-		}
-		name := strings.ToLower(h.Name)
-		if forbiddenHeader(name) {
-			return nil, fmt.Errorf("the header %s can never be set by a guest", name)
 		}
 		value := strings.Trim(h.Value, " \t")
 		if !ascii(value) || !httpguts.ValidHeaderFieldValue(value) {
@@ -113,8 +118,7 @@ func requestHeader(headers []Header) (header, error) {
 func (s secrets) responseHeader(received nethttp.Header) []Header {
 	var seen []Header
 	for name, values := range received {
-		switch name = strings.ToLower(name); name {
-		case "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade":
+		if name = strings.ToLower(name); connectionHeader(name) {
 			continue
 		}
 		if !httpguts.ValidHeaderFieldName(name) || s.forms != nil && cover(s.lower, name) != name {

@@ -93,11 +93,11 @@ func parseSpec(spec string) (Rule, error) {
 		r.Host, r.Path = rest[:slash], rest[slash:]
 	}
 	if colon := strings.LastIndexByte(r.Host, ':'); colon > strings.LastIndexByte(r.Host, ']') {
-		port, err := strconv.ParseUint(r.Host[colon+1:], 10, 16)
-		if err != nil || port == 0 {
-			return Rule{}, fmt.Errorf("the port %q is not a number from 1 to 65535", r.Host[colon+1:])
+		port, err := parsePort(r.Host[colon+1:])
+		if err != nil {
+			return Rule{}, err
 		}
-		r.Host, r.Port = r.Host[:colon], uint16(port)
+		r.Host, r.Port = r.Host[:colon], port
 	}
 	for option := range strings.SplitSeq(options, ",") {
 		if err := r.setOption(option); err != nil {
@@ -307,7 +307,7 @@ func (c *compiled) compileHost() error {
 		return nil
 	}
 	if len(c.Host) > maxAuthority {
-		return fmt.Errorf("the host is longer than %d bytes", maxAuthority)
+		return errLongHost()
 	}
 	name, subdomains := strings.CutPrefix(c.Host, "*.")
 	c.subdomains = subdomains
@@ -357,25 +357,26 @@ func normalHeaders(headers []string) ([]string, error) {
 	}
 	normal := make([]string, len(headers))
 	for i, name := range headers {
-		if err := checkHeaderName(name); err != nil {
+		var err error
+		if normal[i], err = guestHeader(name); err != nil {
 			return nil, err
-		}
-		normal[i] = strings.ToLower(name)
-		if forbiddenHeader(normal[i]) {
-			return nil, fmt.Errorf("the header %s can never be set by a guest", normal[i])
 		}
 	}
 	return normal, nil
 }
 
-func checkHeaderName(name string) error {
+// guestHeader returns the name of a header in lower case, if some rule could let a guest set it.
+func guestHeader(name string) (string, error) {
 	if len(name) > maxHeaderName {
-		return fmt.Errorf("the header name %.100q... has %d bytes; at most %d", name, len(name), maxHeaderName)
+		return "", fmt.Errorf("the header name %.100q... has %d bytes; at most %d", name, len(name), maxHeaderName)
 	}
 	if !httpguts.ValidHeaderFieldName(name) {
-		return fmt.Errorf("the header name %q is not valid", name)
+		return "", fmt.Errorf("the header name %q is not valid", name)
 	}
-	return nil
+	if name = strings.ToLower(name); forbiddenHeader(name) {
+		return "", fmt.Errorf("the header %s can never be set by a guest", name)
+	}
+	return name, nil
 }
 
 // normalMethod checks a method. As in the Fetch standard, the common ones may be in lower case.

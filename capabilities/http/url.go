@@ -18,6 +18,8 @@ const maxURL = 8 << 10
 // maxAuthority is the longest host and port in bytes, before normalising.
 const maxAuthority = 1 << 10
 
+func errLongHost() error { return fmt.Errorf("the host is longer than %d bytes", maxAuthority) }
+
 // target is an http or https URL, parsed once and normalised. This value is authorised, and the address and the request are made
 // from it.
 type target struct {
@@ -142,7 +144,7 @@ func (h host) String() string {
 // parseAuthority parses host and optional port. The port is 0 if there is none.
 func parseAuthority(text string) (host, uint16, error) {
 	if len(text) > maxAuthority {
-		return host{}, 0, fmt.Errorf("the host is longer than %d bytes", maxAuthority)
+		return host{}, 0, errLongHost()
 	}
 	if strings.Contains(text, "@") {
 		return host{}, 0, fmt.Errorf("the URL has a user name or password")
@@ -157,11 +159,23 @@ func parseAuthority(text string) (host, uint16, error) {
 	if err != nil || port == "" {
 		return h, 0, err
 	}
-	n, err := strconv.ParseUint(strings.TrimPrefix(port, ":"), 10, 16)
-	if err != nil || n == 0 || port[0] != ':' {
-		return host{}, 0, fmt.Errorf("the port %q is not a number from 1 to 65535", port)
+	n, err := parsePort(strings.TrimPrefix(port, ":"))
+	if err != nil || port[0] != ':' {
+		return host{}, 0, wrongPort(port)
 	}
-	return h, uint16(n), nil
+	return h, n, nil
+}
+
+func parsePort(text string) (uint16, error) {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 {
+		return 0, wrongPort(text)
+	}
+	return uint16(n), nil
+}
+
+func wrongPort(text string) error {
+	return fmt.Errorf("the port %q is not a number from 1 to 65535", text)
 }
 
 func parseHost(text string) (host, error) {

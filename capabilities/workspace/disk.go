@@ -176,7 +176,7 @@ func diskError(path string, err error) error {
 	case errors.As(err, &number):
 		return abi.Errorf(abi.CodeUnavailable, "%s: %s", shown(path), number.Error())
 	case is[*fs.PathError](err), is[*os.LinkError](err): // os.Root: the path now leads out, so it has changed since it was checked
-		return abi.Errorf(abi.CodeConflict, "%s changed meanwhile", shown(path))
+		return changed(shown(path))
 	default:
 		return err
 	}
@@ -186,3 +186,6 @@ func is[T error](err error) bool {
 	_, ok := errors.AsType[T](err)
 	return ok
 }
+
+// changed is the error of a path that something else changed during the operation.
+func changed(path string) error { return abi.Errorf(abi.CodeConflict, "%s changed meanwhile", path) }

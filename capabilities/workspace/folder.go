@@ -57,7 +57,7 @@ func (f *folder) descend() error {
 			}
 			var opened fs.FileInfo
 			if opened, err = f.root.Stat("."); err != nil || !os.SameFile(info, opened) {
-				err = errors.Join(abi.Errorf(abi.CodeConflict, "/ changed meanwhile"), f.root.Close())
+				err = errors.Join(changed("/"), f.root.Close())
 			}
 		}
 		if above != f.disk.root {
@@ -289,7 +289,7 @@ func (f *folder) open(path string, n *node, flag int) (*os.File, error) {
 	}
 	info, err := file.Stat()
 	if err == nil && !os.SameFile(info, n.file.(fs.FileInfo)) {
-		err = abi.Errorf(abi.CodeConflict, "%s changed meanwhile", path)
+		err = changed(path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -477,12 +477,17 @@ func (f *folder) move(n *node, source, target string) error {
 	return errors.Join(f.within(source, nothing), f.within(target, nothing))
 }
 
+// tooDeep is the error of an operation that would make a path of this many bytes below its target.
+func tooDeep(size int) error {
+	return abi.Errorf(abi.CodeInvalid, "a path below the target would have %d bytes; at most %d", size, maxPath)
+}
+
 // shallow makes sure that no path below a directory gets too long if the directory's own path has this many bytes.
 func (f *folder) shallow(path string, size int) error {
 	return f.each(path, func(e Entry) error {
 		longer := size + 1 + len(e.Name)
 		if longer > maxPath {
-			return abi.Errorf(abi.CodeInvalid, "a path below the target would have %d bytes; at most %d", longer, maxPath)
+			return tooDeep(longer)
 		}
 		if e.Status.Kind != KindDirectory {
 			return nil

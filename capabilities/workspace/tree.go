@@ -411,7 +411,7 @@ func (t *tree) checkDepth(n *node, source, target string) error {
 	}
 	size := int(e.longest) + len(target) - len(source)
 	if e.files > 0 && size > maxPath {
-		return abi.Errorf(abi.CodeInvalid, "a path below the target would have %d bytes; at most %d", size, maxPath)
+		return tooDeep(size)
 	}
 	t.planned = e.files * t.pathRoom(int64(size)) // of a move; the history may grow by what is removed
 	return nil

@@ -13,8 +13,13 @@ import (
 // start is the time when a test begins, unless the test sets another.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// maxWaits is how many waits may be pending, the same as for the machine's clock.
-const maxWaits = 1024
+// MaxWaits is how many waits of one call may be pending, here and with the machine's clock.
+const MaxWaits = 1024
+
+// ErrWaits is the error of one wait more.
+func ErrWaits() error {
+	return abi.Errorf(abi.CodeExhausted, "clock timers: limit %d pending in one call", MaxWaits)
+}
 
 // Clock is a clock with the methods of stile:capability/clock. Its time passes only while the guest waits for it, and then without
 // delay. All clock bindings of a test share it. It is safe for concurrent use.
@@ -63,8 +68,8 @@ func (c *Clock) Subscribe(_ context.Context, nanoseconds uint64) (abi.Pollable, 
 		return abi.Ready(), nil
 	case nanoseconds > uint64(math.MaxInt64-c.now):
 		return ready, nil
-	case len(c.waits) >= maxWaits:
-		return nil, abi.Errorf(abi.CodeExhausted, "clock timers: limit %d pending in one call", maxWaits)
+	case len(c.waits) >= MaxWaits:
+		return nil, ErrWaits()
 	}
 	c.waits = append(c.waits, wait{c.now + time.Duration(nanoseconds), ready})
 	return ready, nil

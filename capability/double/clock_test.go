@@ -45,7 +45,7 @@ func TestClock(t *testing.T) {
 	if !c.Move() || !isReady(late) || c.Move() || isReady(never) {
 		t.Error("the last wait does not end, or one that never does")
 	}
-	for range maxWaits {
+	for range MaxWaits {
 		subscribe(1)
 	}
 	if _, err := c.Subscribe(t.Context(), 1); !errors.Is(err, abi.ErrExhausted) {

@@ -2,13 +2,14 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/sha256hex"
 )
 
 type buildCommand struct {
@@ -55,7 +56,7 @@ func (c *buildCommand) Run(ctx context.Context, s *streams) (err error) {
 	if err := writeFile(c.Output, wasm); err != nil {
 		return err
 	}
-	digest := fmt.Sprintf("sha256:%x", sha256.Sum256(wasm))
+	digest := "sha256:" + sha256hex.Of(wasm)
 	if c.JSON {
 		return printJSON(s.out, struct {
 			File   string `json:"file"`
@@ -78,7 +79,7 @@ func (c *buildCommand) wants() (w wants, err error) {
 	}
 	for _, name := range c.Import {
 		if !strings.Contains(name, ":") {
-			name = "stile:capability/" + name + "@0.1.0"
+			name = abi.CapabilityPackage + name + abi.ContractVersion
 		}
 		w.imports = append(w.imports, name)
 	}

@@ -11,7 +11,9 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/host/recording"
 	"github.com/stilehost/stile/internal/cache"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sqlite"
@@ -225,7 +227,11 @@ func (e *examination) databases(ctx context.Context) {
 			err = sqlite.Regular(file)
 		}
 		if err == nil {
-			err = integrity(ctx, file)
+			largest := recording.MaxRow // of all the other databases
+			if filepath.Base(file) == lifecycle.File {
+				largest = lifecycle.MaxRow
+			}
+			err = sqlite.Intact(ctx, file, largest)
 		}
 		name := filepath.Base(file)
 		if err == nil && name == workspace.File {

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,11 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/stilehost/stile/extension/lifecycle"
-	"github.com/stilehost/stile/host/recording"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/private"
 	"github.com/stilehost/stile/toolchain"
@@ -130,42 +124,6 @@ func (e *examination) maps() {
 		return
 	}
 	e.add("memory maps", statusOK, "", "vm.max_map_count is %d", n)
-}
-
-// integrity makes SQLite read all of a database.
-func integrity(ctx context.Context, file string) (err error) {
-	location := url.URL{Scheme: "file", Path: file, RawQuery: "mode=ro&_pragma=busy_timeout(5000)"}
-	db, err := sql.Open("sqlite", location.String())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	largest := recording.MaxRow // of all the other databases
-	if filepath.Base(file) == lifecycle.File {
-		largest = lifecycle.MaxRow
-	}
-	if _, err := sqlite.Limit(conn, sqlite3.SQLITE_LIMIT_LENGTH, largest); err != nil {
-		return err
-	}
-	// In a damaged file, the schema can be endless, and the driver ends its reading with a context only in a second statement.
-	reading, stop := context.WithTimeout(ctx, 10*time.Second)
-	defer stop()
-	if _, err := conn.ExecContext(reading, "PRAGMA trusted_schema = 0; PRAGMA synchronous"); err != nil {
-		return fmt.Errorf("read its schema: %w", err)
-	}
-	var said string
-	if err := conn.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&said); err != nil {
-		return err
-	}
-	if said != "ok" {
-		return errors.New("damaged: " + printable.Text(said))
-	}
-	return nil
 }
 
 // escapeGlob returns a pattern that matches exactly this path.

@@ -15,7 +15,7 @@ import (
 
 // probeHost compiles, loads and runs the smallest extension there can be: one without tools.
 func probeHost(ctx context.Context, h *host.Host) (err error) {
-	world := &abi.World{Name: "stile:extension/extension@0.1.0", Exports: []*abi.Interface{h.WIT().Interface(abi.ExtensionTools)}}
+	world := &abi.World{Name: abi.ExtensionWorld, Exports: []*abi.Interface{h.WIT().Interface(abi.ExtensionTools)}}
 	wasm, err := toolchain.Componentize(world, nothing())
 	if err != nil {
 		return err

@@ -80,15 +80,11 @@ type scopeFlag struct {
 
 // scope reads the flag.
 func (f scopeFlag) scope(where settings) (extension.Scope, error) {
-	text := f.Scope
-	if text == "user" {
+	if f.Scope == string(extension.User) {
 		owner, err := where.owner()
-		if err != nil {
-			return extension.Scope{}, err
-		}
-		text = "user:" + owner
+		return extension.Scope{Kind: extension.User, Owner: owner}, err
 	}
-	scope, err := extension.ParseScope(text)
+	scope, err := extension.ParseScope(f.Scope)
 	if err != nil {
 		err = usagef("--scope: %w; user alone is you", err)
 	}
@@ -127,7 +123,7 @@ func (w settings) owner() (string, error) {
 		// Two people do not share a STILE_HOME, so it does not matter if two names become the same.
 		name = strings.Trim(notInNames.ReplaceAllString(strings.ToLower(u.Username), "_"), "_")
 	}
-	if _, err := extension.ParseScope("user:" + name); err != nil {
+	if _, err := (extension.Scope{Kind: extension.User, Owner: name}).MarshalText(); err != nil {
 		return "", usagef("your name %q cannot name a scope; set STILE_USER to a name of a-z, 0-9, _ and -", name)
 	}
 	return name, nil
@@ -136,7 +132,7 @@ func (w settings) owner() (string, error) {
 // author is the person's name as an author.
 func (w settings) author() (string, error) {
 	owner, err := w.owner()
-	return "user:" + owner, err
+	return lifecycle.Viewer{User: owner}.String(), err
 }
 
 // extensions is the open store of extensions, with what their calls need.

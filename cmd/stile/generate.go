@@ -14,7 +14,6 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
-	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/mcp"
 	"github.com/stilehost/stile/model"
@@ -193,18 +192,15 @@ func (e *extensions) existing(ctx context.Context, v lifecycle.Viewer, descripti
 
 const maxSignificant = 64 // words to look for
 
-var (
-	anyWords = lazyregexp.New(`[\p{L}\p{N}]+`)
-	// insignificant are the words that Lucene leaves out of English texts, and words that appear in any request for a tool.
-	insignificant = strings.Fields(`a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was will with
+// insignificant are the words that Lucene leaves out of English texts, and words that appear in any request for a tool.
+var insignificant = strings.Fields(`a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to was will with
 		able all also any can each from given has have i its me my need new one our please should some want we what when where which who would you your
 		add build code create extension extensions function functions generate implement input inputs make makes output outputs program result results
 		return returning returns script take takes tool tools typescript use used useful user uses using utility wasm write writes`)
-)
 
 // significant returns the words of a description that say what it is about, each once.
 func significant(description string) (words []string) {
-	for _, word := range anyWords.FindAllString(strings.ToLower(description), -1) {
+	for _, word := range lifecycle.Words(description, -1) {
 		if utf8.RuneCountInString(word) > 1 && !slices.Contains(insignificant, word) && !slices.Contains(words, word) && len(words) < maxSignificant {
 			words = append(words, word)
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -22,6 +21,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/internal/atomicfile"
 	"github.com/stilehost/stile/internal/private"
+	"github.com/stilehost/stile/internal/sha256hex"
 )
 
 // tokensName is the name of the token file in STILE_HOME. tokens.json.spare reserves room for removing tokens on a full disk.
@@ -71,8 +71,7 @@ type token struct {
 }
 
 func hashToken(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
+	return sha256hex.Of([]byte(text))
 }
 
 // readTokens reads a file of tokens. Without a file, there are none. Others must not be able to write the file, because that would

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/extension/inspect"
+	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
 	"github.com/stilehost/stile/internal/wasmbin"
@@ -269,19 +270,18 @@ func entryHint(dir string) string {
 	var sources []string
 	for _, e := range entries {
 		name := e.Name()
-		source := slices.Contains([]string{".ts", ".tsx", ".js", ".mjs"}, filepath.Ext(name)) && !strings.HasSuffix(name, ".d.ts")
+		source := slices.Contains(lifecycle.EntryEndings(), filepath.Ext(name)) && !strings.HasSuffix(name, ".d.ts")
 		if source && e.Type().IsRegular() && !strings.HasPrefix(name, ".") {
 			sources = append(sources, name)
 		}
 	}
-	for _, stem := range []string{"index", "tool", filepath.Base(dir)} {
-		for _, name := range sources {
-			if len(sources) == 1 || strings.TrimSuffix(name, filepath.Ext(name)) == stem {
-				return ", such as " + line(filepath.Join(dir, name), 200)
-			}
-		}
+	if len(sources) != 1 {
+		sources = slices.DeleteFunc(lifecycle.Entries(filepath.Base(dir)), func(name string) bool { return !slices.Contains(sources, name) })
 	}
-	return ""
+	if len(sources) == 0 {
+		return ""
+	}
+	return ", such as " + line(filepath.Join(dir, sources[0]), 200)
 }
 
 // withSource opens a source for as long as use takes.

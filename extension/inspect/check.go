@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 
 	"github.com/stilehost/stile/extension"
@@ -20,7 +19,7 @@ func Check(fsys fs.FS, entry string, manifestTools []string) (derived *Derived, 
 	f := newFiles(fsys)
 	m, err := f.read(entry, extension.MaxSource)
 	switch {
-	case !isCode(entry):
+	case !jslex.IsCode(entry):
 		c.add(extension.Problem{File: oneLine(entry), Text: "the entry is neither TypeScript nor JavaScript", Fix: `a file like "tool.ts"`})
 	case errors.Is(err, errTooLarge):
 		c.add(extension.Problem{File: oneLine(entry), Text: fmt.Sprintf("the file has more than %d MiB", extension.MaxSource>>20), Fix: "less"})
@@ -29,19 +28,8 @@ func Check(fsys fs.FS, entry string, manifestTools []string) (derived *Derived, 
 	default:
 		c.entry(f, m)
 	}
-	return c.made, c.problems[:min(len(c.problems), maxProblems)]
+	return c.made, c.problems[:min(len(c.problems), extension.MaxProblems)]
 }
-
-func isCode(name string) bool {
-	switch path.Ext(name) {
-	case ".js", ".mjs", ".cjs", ".jsx":
-		return true
-	default:
-		return isTypeScript(name)
-	}
-}
-
-func isJSX(name string) bool { return path.Ext(name) == ".tsx" || path.Ext(name) == ".jsx" }
 
 type checker struct {
 	manifest []string

@@ -4,7 +4,6 @@
 package inspect
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +16,8 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/jslex"
+	"github.com/stilehost/stile/internal/jsonform"
 )
 
 // Derived is an entry module generated for a module that exports plain functions.
@@ -32,7 +33,6 @@ type Derived struct {
 
 const (
 	maxParameters = 64
-	maxProblems   = 20
 )
 
 // Derive makes a module that offers the functions which entry exports as tools, one tool per function, in the order of their
@@ -44,7 +44,7 @@ const (
 // bindings. If something cannot be derived with certainty, the error is an *[extension.ProblemsError] of [extension.StageValidate].
 // Result types that JSON Schema cannot express are left out.
 func Derive(fsys fs.FS, entry string) (*Derived, error) {
-	if !isCode(entry) {
+	if !jslex.IsCode(entry) {
 		return nil, nil // the toolchain reports which files it accepts
 	}
 	return derive(newFiles(fsys), entry)
@@ -75,7 +75,7 @@ func derive(f *files, entry string) (*Derived, error) {
 	}
 	if len(d.problems) > 0 {
 		for i := range d.problems {
-			if p := &d.problems[i]; strings.HasSuffix(p.Text, noType) && !isTypeScript(p.File) {
+			if p := &d.problems[i]; strings.HasSuffix(p.Text, noType) && !jslex.IsTypeScript(p.File) {
 				p.Fix += ", in a file whose name ends in .ts"
 			}
 		}
@@ -85,7 +85,7 @@ func derive(f *files, entry string) (*Derived, error) {
 }
 
 func refuse(problems ...extension.Problem) error {
-	return &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems[:min(len(problems), maxProblems)]}
+	return &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems[:min(len(problems), extension.MaxProblems)]}
 }
 
 func unreadable(name string, err error) extension.Problem {
@@ -134,7 +134,7 @@ func (d *deriver) derive() {
 		default:
 			d.add(f)
 		}
-		if functions++; functions > extension.MaxTools || len(d.problems) >= maxProblems {
+		if functions++; functions > extension.MaxTools || len(d.problems) >= extension.MaxProblems {
 			break
 		}
 	}
@@ -183,7 +183,7 @@ func (d *deriver) add(f *function) {
 	t.input = jsonText(input.document())
 	t.output = d.output(f, about)
 	d.schemas += len(t.input) + len(t.output)
-	if levels(t.input) > host.MaxSchemaDepth || d.schemas > host.MaxSchemas {
+	if jsonform.Depth([]byte(t.input)) > host.MaxSchemaDepth || d.schemas > host.MaxSchemas {
 		d.refuse(f.named(), "the schema of "+quote(f.name)+" is too large, or too deep for the host", "simpler types")
 		return
 	}
@@ -307,27 +307,10 @@ func (d *deriver) output(f *function, about doc) string {
 		s.description = about.returns
 	}
 	text := jsonText(s.document())
-	if levels(text) > host.MaxSchemaDepth {
+	if jsonform.Depth([]byte(text)) > host.MaxSchemaDepth {
 		return ""
 	}
 	return text
-}
-
-// levels returns how deep JSON nests.
-func levels(text string) int {
-	d := json.NewDecoder(strings.NewReader(text))
-	depth, most := 0, 0
-	for {
-		switch token, err := d.Token(); {
-		case err != nil:
-			return most
-		case token == json.Delim('{') || token == json.Delim('['):
-			depth++
-			most = max(most, depth)
-		case token == json.Delim('}') || token == json.Delim(']'):
-			depth--
-		}
-	}
 }
 
 // badToolName says why a tool cannot have a name. It names a character that is not what it looks like.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/jslex"
 )
 
 // maxDerived is the largest file that tools are derived from. Other files have the toolchain's limit.
@@ -66,7 +67,7 @@ func (f *files) read(name string, limit int64) (*module, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := readModule(lex(name, text, isJSX(name)))
+	m := readModule(lex(name, text, jslex.IsJSX(name)))
 	f.modules[name] = m
 	return m, nil
 }
@@ -151,7 +152,7 @@ func (f *files) imported(t *typ, i imported) (*declaration, *extension.Problem) 
 	switch {
 	case err != nil:
 		return refuse(fmt.Sprintf("%s cannot be read: %v", quote(found[0]), err), "the type in this file")
-	case !isTypeScript(found[0]):
+	case !jslex.IsTypeScript(found[0]):
 		return refuse(quote(found[0])+" is not TypeScript", "the type in this file")
 	case other.unclear != "":
 		return nil, other.doubtful()
@@ -162,15 +163,6 @@ func (f *files) imported(t *typ, i imported) (*declaration, *extension.Problem) 
 	}
 	f.imports[reference{m, i}] = d
 	return d, nil
-}
-
-func isTypeScript(name string) bool {
-	switch path.Ext(name) {
-	case ".ts", ".mts", ".cts", ".tsx":
-		return true
-	default:
-		return false
-	}
 }
 
 // declared parses the type that a declaration names.

@@ -9,10 +9,10 @@ import (
 // ImportOf returns where a source file imports a package: the offset of its name in bytes, or -1 if no import is certain. It ignores
 // comments, strings, templates and anything in a JSX element that looks like an import.
 func ImportOf(name, text, pkg string) int {
-	if !isCode(name) {
+	if !jslex.IsCode(name) {
 		return -1
 	}
-	s := lex(name, text, isJSX(name))
+	s := lex(name, text, jslex.IsJSX(name))
 	is := func(i int, of ...string) bool {
 		for _, text := range of {
 			if i >= 0 && s.text[s.tokens[i].start:s.tokens[i].end] == text {

@@ -162,7 +162,7 @@ func (m *module) declare(i int) {
 }
 
 func (m *module) refuse(i int, text, fix string) {
-	if len(m.refused) < maxProblems {
+	if len(m.refused) < extension.MaxProblems {
 		m.refused = append(m.refused, *m.problemAt(i, text, fix))
 	}
 }

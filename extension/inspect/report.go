@@ -12,6 +12,7 @@ import (
 
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/jslex"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -155,7 +156,7 @@ func codeFiles(fsys fs.FS) (own, packages []codeFile) {
 		}
 		base := path.Base(name)
 		types := strings.HasSuffix(base, ".d.ts") || strings.HasSuffix(base, ".d.mts") || strings.HasSuffix(base, ".d.cts")
-		f.read = isCode(name) && !types
+		f.read = jslex.IsCode(name) && !types
 		switch {
 		case f.inner && f.read:
 			packages = append(packages, f)
@@ -201,7 +202,7 @@ func (c *collector) file(fsys fs.FS, f codeFile) {
 		c.sign(&c.report.Unread, Place{File: oneLine(f.name)}, "beyond the 256 MiB that are read")
 		return
 	}
-	s := lex(f.name, text, isJSX(f.name))
+	s := lex(f.name, text, jslex.IsJSX(f.name))
 	if s.unclear != "" {
 		c.sign(&c.report.Unread, s.place(s.unclearAt), "from here on the code may be read wrongly, because of "+s.unclear)
 	}

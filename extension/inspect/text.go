@@ -7,6 +7,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
 
+	"github.com/stilehost/stile/internal/npmspec"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -52,7 +53,7 @@ func (r Report) Text() string {
 		line("%d more places are not listed", r.Omitted)
 	}
 	for _, p := range r.Packages {
-		line("package %s %s, %s, %s", p.Name, p.Version, licence(p.License), humanize.IBytes(uint64(max(0, p.Size))))
+		line("package %s %s, %s, %s", p.Name, p.Version, npmspec.LicenseText(p.License), humanize.IBytes(uint64(max(0, p.Size))))
 		for _, w := range p.Warnings {
 			line("  warning: %s", w)
 		}
@@ -78,13 +79,6 @@ func (r Report) PackageChanges() (lines []string) {
 		}
 	}
 	return lines
-}
-
-func licence(name string) string {
-	if name == "" {
-		return "no licence named"
-	}
-	return name
 }
 
 func uses(line func(string, ...any), what string, list []Use) {

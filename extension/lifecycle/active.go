@@ -16,6 +16,7 @@ import (
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -423,7 +424,7 @@ func (m *Manager) component(ctx context.Context, v *Version, wasm []byte) (*host
 // keepRebuilt stores a component that was built again, so that the next process need not build it. It stores none for a version that
 // is neither active nor waits.
 func (m *Manager) keepRebuilt(ctx context.Context, v *Version, wasm []byte) {
-	rebuilt := []stored{{digestOf(wasm), wasm}}
+	rebuilt := []stored{{sha256hex.Of(wasm), wasm}}
 	live := func(ctx context.Context, c *sqlite.Conn) (is bool, err error) {
 		err = c.Row(ctx, "SELECT NOT "+ended+" FROM content WHERE version = ?", v.Digest).Scan(&is)
 		return is, err

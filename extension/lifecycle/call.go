@@ -54,6 +54,14 @@ func (v Viewer) Check() error {
 // scopes returns the viewer's scopes, the narrowest first.
 func (v Viewer) scopes() []extension.Scope { return extension.Visible(v.User, v.Agent) }
 
+// scopeTexts returns them for a query, which takes three.
+func (v Viewer) scopeTexts() (texts [3]string) {
+	for i, s := range v.scopes() {
+		texts[i] = s.String()
+	}
+	return texts
+}
+
 // Call is a call of a tool.
 type Call struct {
 	Viewer Viewer

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/printable"
@@ -152,9 +153,9 @@ func forgetCalls(ctx context.Context, c *sqlite.Conn, u used, most int64) (forgo
 func (v Viewer) String() string {
 	switch {
 	case v.Agent != "":
-		return "agent:" + v.Agent
+		return extension.Scope{Kind: extension.Agent, Owner: v.Agent}.String()
 	case v.User != "":
-		return "user:" + v.User
+		return extension.Scope{Kind: extension.User, Owner: v.User}.String()
 	default:
 		return ""
 	}

@@ -151,7 +151,7 @@ func (m *Manager) Active(ctx context.Context) ([]Release, error) {
 func (m *Manager) History(ctx context.Context, scope extension.Scope, name string) ([]Release, error) {
 	all, err := m.releasesWhere(ctx, "SELECT "+releaseColumns+" FROM release WHERE scope = ? AND name = ? ORDER BY id DESC", scope.String(), name)
 	if err == nil && len(all) == 0 {
-		err = &NotFoundError{What: fmt.Sprintf("extension %s in scope %s", name, scope)}
+		err = notIn(scope, name)
 	}
 	return all, err
 }
@@ -371,10 +371,13 @@ type Found struct {
 
 var words = lazyregexp.New(`[\p{L}\p{N}]+`)
 
+// Words returns the first words of a text, in lower case, as [Manager.Search] reads them. A negative number means all.
+func Words(text string, most int) []string { return words.FindAllString(strings.ToLower(text), most) }
+
 // Search finds tools that a viewer can call by the words of a query, in names, tags and descriptions. It returns at most limit, the
 // best first, without tools that a narrower scope shadows.
 func (m *Manager) Search(ctx context.Context, v Viewer, query string, limit int) (found []Found, err error) {
-	terms := words.FindAllString(strings.ToLower(query), 32)
+	terms := Words(query, 32)
 	if len(terms) == 0 {
 		return nil, nil
 	}
@@ -387,10 +390,7 @@ func (m *Manager) Search(ctx context.Context, v Viewer, query string, limit int)
 				(SELECT 1 FROM tool JOIN release AS narrower ON narrower.id = tool.release WHERE tool.full_name = tool_text.full_name AND tool.live = 1 AND narrower.state = 'active'
 				AND (narrower.scope = ?2 AND release.scope != ?2 OR narrower.scope = ?3 AND release.scope = ?4))
 			ORDER BY 6 DESC LIMIT ?5`
-		var scopes [3]string
-		for i, s := range v.scopes() {
-			scopes[i] = s.String()
-		}
+		scopes := v.scopeTexts()
 		for row, err := range c.Rows(ctx, search, strings.Join(terms, " OR "), scopes[0], scopes[1], scopes[2], max(0, limit)) {
 			if err != nil {
 				return err

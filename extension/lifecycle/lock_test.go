@@ -13,6 +13,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/internal/sqlite/sqlitetest"
 )
@@ -119,7 +120,7 @@ func largest(t *testing.T, m *Manager, name string, seed uint64) *build {
 	wasm := noise(64<<20, seed)
 	v := &Version{
 		Manifest: manifest, manifest: d.Manifest, Files: map[string][]byte{}, Entry: "0.ts", Lock: noise(8<<20, seed+1),
-		Component: digestOf(wasm), Created: m.options.Now(), Author: d.Author,
+		Component: sha256hex.Of(wasm), Created: m.options.Now(), Author: d.Author,
 	}
 	for i := range extension.MaxFiles {
 		v.Files[fmt.Sprint(i, ".ts")] = noise(extension.MaxSource/extension.MaxFiles, seed+2+uint64(i))
@@ -182,7 +183,7 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 	first, second := largest(t, m, "large", 1), largest(t, m, "large", 10_000)
 	often := largest(t, m, "often", 20_000)
 	often.wasm, often.version.Files, often.version.Lock = []byte("often"), map[string][]byte{"tool.ts": nil}, nil
-	often.version.Component = digestOf(often.wasm)
+	often.version.Component = sha256hex.Of(often.wasm)
 	often.version.Manifest.Tools = nil
 	for i := range often.version.Tools {
 		often.version.Tools[i].Description = ""
@@ -235,7 +236,7 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 			return err
 		}},
 		{Name: "delete what no version has", Least: 30, Rows: 4000, Do: func(ctx context.Context) error {
-			if _, err := m.writeObjects(ctx, "agent:a", []stored{{digestOf(noise(64<<20, 78)), noise(64<<20, 78)}}); err != nil {
+			if _, err := m.writeObjects(ctx, "agent:a", []stored{{sha256hex.Of(noise(64<<20, 78)), noise(64<<20, 78)}}); err != nil {
 				return err
 			}
 			now = now.Add(2 * unfinishedFor)
@@ -370,7 +371,7 @@ func TestUnfinishedVersions(t *testing.T) {
 	small := func(name string, seed uint64) *build {
 		b := largest(t, m, name, seed)
 		b.wasm = b.wasm[:3<<20]
-		b.version.Component = digestOf(b.wasm)
+		b.version.Component = sha256hex.Of(b.wasm)
 		b.version.Files = map[string][]byte{"tool.ts": []byte(name)}
 		b.version.Lock = nil
 		b.version.Tools = b.version.Tools[:1]

@@ -36,10 +36,7 @@ func missing(ctx context.Context, c *sqlite.Conn, v Viewer, condition, value str
 	const order = ` AND state != 'superseded' AND (scope IN (?2, ?3, ?4) OR ?5 AND state IN ('pending', 'active'))
 		ORDER BY CASE state WHEN 'pending' THEN 0 WHEN 'active' THEN 1 ELSE 2 END, CASE scope WHEN ?2 THEN 0 WHEN ?3 THEN 1 WHEN ?4 THEN 2 ELSE 3 END,
 			decided DESC, state = 'revoked' DESC, id DESC`
-	var scopes [3]string
-	for i, s := range v.scopes() {
-		scopes[i] = s.String()
-	}
+	scopes := v.scopeTexts()
 	for row, err := range c.Rows(ctx, "SELECT "+releaseColumns+" FROM release WHERE "+condition+order, value, scopes[0], scopes[1], scopes[2], v.Person) {
 		if err != nil {
 			return nil, err

@@ -2,15 +2,14 @@ package lifecycle
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -23,12 +22,6 @@ const (
 	// unfinishedFor is how long objects without a version are kept without a sign of life.
 	unfinishedFor = time.Hour
 )
-
-// digestOf is the SHA-256 of data in hex.
-func digestOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
 
 // stored is data with its digest, which is computed before the transaction.
 type stored struct {
@@ -231,7 +224,7 @@ func object(ctx context.Context, c *sqlite.Conn, digest string) ([]byte, error) 
 			data = append(data, piece...)
 		}
 	}
-	if digestOf(data) != digest {
+	if sha256hex.Of(data) != digest {
 		return nil, &DamagedError{digest, "its content has another digest"}
 	}
 	return data, nil

@@ -35,7 +35,7 @@ func (m *Manager) Export(ctx context.Context, digest string) (p *pack.Pack, err 
 		}
 	}()
 	var meta toolchain.Meta
-	if section := component.Section("stile:meta"); section != nil {
+	if section := component.Section(toolchain.MetaSection); section != nil {
 		if err := json.Unmarshal(section, &meta); err != nil {
 			return nil, fmt.Errorf("read what the component says of itself: %w", err)
 		}

@@ -39,6 +39,11 @@ type NotFoundError struct {
 // Error implements error.
 func (e *NotFoundError) Error() string { return "there is no " + cut(e.What) }
 
+// notIn reports that a scope has no extension of a name.
+func notIn(scope extension.Scope, name string) error {
+	return &NotFoundError{What: fmt.Sprintf("extension %s in scope %s", name, scope)}
+}
+
 // StateError reports a release that is not in the state that an action needs.
 type StateError struct {
 	Release int64
@@ -411,7 +416,7 @@ func (m *Manager) takeAway(ctx context.Context, scope extension.Scope, name stri
 			ended = append(ended, r)
 		}
 		if len(ended) == 0 {
-			return gone, &NotFoundError{What: fmt.Sprintf("extension %s in scope %s", name, scope)}
+			return gone, notIn(scope, name)
 		}
 		for _, r := range ended {
 			to, kind := to, kind

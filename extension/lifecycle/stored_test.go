@@ -13,6 +13,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension/policy"
+	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/toolchain"
 )
@@ -467,9 +468,9 @@ func TestMigrateStored(t *testing.T) {
 	}
 	source := []byte(strings.Repeat("source ", 1000))
 	records := map[string]string{ // by the state of their release
-		"active":     fmt.Sprintf(`{"manifest": %q, "files": {"a.ts": %q, "b.ts": "absent"}, "author": "agent:a"}`, digestOf(nil), digestOf(source)),
-		"superseded": fmt.Sprintf(`{"manifest": %q, "files": {"a.ts": %q}, "author": "agent:a"}`, digestOf(nil), digestOf(source)),
-		"denied":     fmt.Sprintf(`{"manifest": %q, "author": "agent:b"}`, digestOf(nil)),
+		"active":     fmt.Sprintf(`{"manifest": %q, "files": {"a.ts": %q, "b.ts": "absent"}, "author": "agent:a"}`, sha256hex.Of(nil), sha256hex.Of(source)),
+		"superseded": fmt.Sprintf(`{"manifest": %q, "files": {"a.ts": %q}, "author": "agent:a"}`, sha256hex.Of(nil), sha256hex.Of(source)),
+		"denied":     fmt.Sprintf(`{"manifest": %q, "author": "agent:b"}`, sha256hex.Of(nil)),
 		"withdrawn":  "damaged",
 	}
 	if err := db.Update(t.Context(), func(c *sqlite.Conn) error {
@@ -479,7 +480,7 @@ func TestMigrateStored(t *testing.T) {
 			}
 		}
 		for _, data := range [][]byte{{}, source} {
-			exec("INSERT INTO object VALUES (?, ?)", digestOf(data), data)
+			exec("INSERT INTO object VALUES (?, ?)", sha256hex.Of(data), data)
 		}
 		for state, record := range records {
 			exec("INSERT INTO object VALUES (?, zeroblob(1000))", "component of "+state)
@@ -512,7 +513,7 @@ func TestMigrateStored(t *testing.T) {
 	if freed, err := m.Forget(t.Context(), "superseded", person); err != nil || freed == 0 {
 		t.Errorf("%d, %v", freed, err)
 	}
-	if err := m.db.Read(t.Context(), func(c *sqlite.Conn) error { _, err := object(t.Context(), c, digestOf(source)); return err }); err != nil {
+	if err := m.db.Read(t.Context(), func(c *sqlite.Conn) error { _, err := object(t.Context(), c, sha256hex.Of(source)); return err }); err != nil {
 		t.Errorf("what another version has is gone: %v", err)
 	}
 }

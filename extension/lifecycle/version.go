@@ -22,6 +22,7 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/toolchain/npm"
 )
@@ -95,14 +96,14 @@ func (r record) digest() (string, error) {
 // record is how the version is stored.
 func (v *Version) record() record {
 	r := record{
-		Manifest: digestOf(v.manifest), Entry: v.Entry, Files: make(map[string]string, len(v.Files)),
+		Manifest: sha256hex.Of(v.manifest), Entry: v.Entry, Files: make(map[string]string, len(v.Files)),
 		Tools: v.Tools, Packages: v.Packages, Report: v.Report, Created: v.Created.UnixMilli(), Author: v.Author,
 	}
 	for name, data := range v.Files {
-		r.Files[name] = digestOf(data)
+		r.Files[name] = sha256hex.Of(data)
 	}
 	if len(v.Lock) > 0 {
-		r.Lock = digestOf(v.Lock)
+		r.Lock = sha256hex.Of(v.Lock)
 	}
 	return r
 }
@@ -223,7 +224,7 @@ func (v *Version) objects(component []byte) []stored {
 	}
 	all := make([]stored, len(parts))
 	for i, data := range parts {
-		all[i] = stored{digestOf(data), data}
+		all[i] = stored{sha256hex.Of(data), data}
 	}
 	return all
 }

@@ -39,8 +39,7 @@ type Draft struct {
 	Manifest []byte
 	// Files are the source by path.
 	Files map[string][]byte
-	// Entry is the module that exports the extension. Default: the only file, or else index, tool, or the extension's name with .ts, .tsx,
-	// .js or .mjs.
+	// Entry is the module that exports the extension. Default: the only file, or else the first of [Entries].
 	Entry string
 	// Author is its author, in the form of a scope: "agent:claude" or "user:tom". Via is how it came.
 	Author, Via string
@@ -121,36 +120,31 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range []struct {
-		stage extension.Stage
-		do    func(context.Context) error
-	}{
-		{extension.StageValidate, b.validate},
-		{extension.StageResolve, b.resolve},
-		{extension.StageBundle, b.assemble},
-		{extension.StageTypes, b.types},
-		{extension.StageImage, b.describe},
-		{extension.StageReport, b.report},
-		{extension.StageTest, b.test},
-		{extension.StagePolicy, b.decide},
-	} {
-		if s.stage == extension.StageTypes && !d.Types {
-			continue
-		}
+	work := map[extension.Stage]func(context.Context) error{
+		extension.StageValidate: b.validate,
+		extension.StageResolve:  b.resolve,
+		extension.StageBundle:   b.assemble,
+		extension.StageTypes:    b.types,
+		extension.StageImage:    b.describe,
+		extension.StageReport:   b.report,
+		extension.StageTest:     b.test,
+		extension.StagePolicy:   b.decide,
+	}
+	for _, stage := range extension.Stages(d.Types) {
 		if d.Progress != nil {
-			d.Progress(s.stage)
+			d.Progress(stage)
 		}
 		start := time.Now()
-		err := s.do(ctx)
-		b.written.Took[s.stage] = time.Since(start)
+		err := work[stage](ctx)
+		b.written.Took[stage] = time.Since(start)
 		switch g := d.generation; {
-		case s.stage == extension.StageValidate && err != nil:
+		case stage == extension.StageValidate && err != nil:
 			m.uncount(ctx, n)
 		case g != nil:
 			g.built = true
 		}
 		if err != nil {
-			return nil, m.refused(ctx, d, b, s.stage, err)
+			return nil, m.refused(ctx, d, b, stage, err)
 		}
 	}
 	if err := b.commit(ctx); err != nil {
@@ -264,14 +258,25 @@ func findEntry(v *Version) string {
 	if len(names) == 1 {
 		return names[0]
 	}
-	for _, stem := range []string{"index", "tool", v.Manifest.Name, "src/index"} {
-		for _, ending := range []string{".ts", ".tsx", ".js", ".mjs"} {
-			if _, ok := v.Files[stem+ending]; ok {
-				return stem + ending
-			}
+	for _, name := range Entries(v.Manifest.Name) {
+		if _, ok := v.Files[name]; ok {
+			return name
 		}
 	}
 	return "index.ts"
+}
+
+// EntryEndings are the endings of the files that are looked for as the entry of an extension.
+func EntryEndings() []string { return []string{".ts", ".tsx", ".js", ".mjs"} }
+
+// Entries returns the files of an extension that are its entry if it names none, the first that exists.
+func Entries(extension string) (names []string) {
+	for _, stem := range []string{"index", "tool", extension, "src/index"} {
+		for _, ending := range EntryEndings() {
+			names = append(names, stem+ending)
+		}
+	}
+	return names
 }
 
 // resolve resolves the npm packages.
@@ -416,7 +421,7 @@ func (b *build) report(context.Context) error {
 // addPackages adds the bundled parts of packages to a tree. A bundle has only a part of most packages.
 func (b *build) addPackages(tree fstest.MapFS) error {
 	var kept toolchain.Kept
-	if err := json.Unmarshal(b.component.Section("stile:source"), &kept); err != nil {
+	if err := json.Unmarshal(b.component.Section(toolchain.KeptSection), &kept); err != nil {
 		return fmt.Errorf("read what the component was built from: %w", err)
 	}
 	for name, data := range kept.Files {

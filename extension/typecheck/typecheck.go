@@ -19,6 +19,7 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/internal/jslex"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/turns"
@@ -44,13 +45,12 @@ type Options struct {
 }
 
 const (
-	memory      = 256 << 20 // bytes of one check; the image has 31 MiB
-	maxChecks   = 2         // at a time
-	maxProblems = 20
-	maxSource   = 1 << 20  // bytes of all files that are checked
-	maxOutput   = 16 << 20 // bytes of the component's output
-	retryAfter  = time.Minute
-	maxText     = 1000 // bytes of a problem's text
+	memory     = 256 << 20 // bytes of one check; the image has 31 MiB
+	maxChecks  = 2         // at a time
+	maxSource  = 1 << 20   // bytes of all files that are checked
+	maxOutput  = 16 << 20  // bytes of the component's output
+	retryAfter = time.Minute
+	maxText    = 1000 // bytes of a problem's text
 )
 
 // Checker checks types. It is safe for concurrent use. Its creator closes it.
@@ -126,8 +126,7 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 func (c *Checker) Check(ctx context.Context, r Request) error {
 	files, size := map[string]string{}, 0
 	for name, content := range r.Files {
-		switch path.Ext(name) {
-		case ".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs", ".json":
+		if jslex.IsCode(name) || path.Ext(name) == ".json" {
 			files[name] = string(content)
 			size += len(content)
 		}
@@ -192,14 +191,14 @@ func read(output []byte) (found []diagnostic, err error) {
 	if first, err := d.Token(); err != nil || first != json.Delim('[') {
 		return nil, cmp.Or(err, errors.New("it is not a list"))
 	}
-	for d.More() && len(found) < maxProblems {
+	for d.More() && len(found) < extension.MaxProblems {
 		var one diagnostic
 		if err := d.Decode(&one); err != nil {
 			return nil, err
 		}
 		found = append(found, one)
 	}
-	if len(found) < maxProblems {
+	if len(found) < extension.MaxProblems {
 		_, err = d.Token() // the end of the list
 	}
 	return found, err

@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +21,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -479,8 +479,7 @@ func (s *Store) makeRoom(ctx context.Context) error {
 // Keep stores a component, so that its calls can be replayed without its file. It is deleted with its last recording. Without any
 // recording, it is kept for a day.
 func (s *Store) Keep(ctx context.Context, wasm []byte) error {
-	sum := sha256.Sum256(wasm)
-	digest := hex.EncodeToString(sum[:])
+	digest := sha256hex.Of(wasm)
 	var known bool
 	if err := s.db.Read(ctx, func(c *sqlite.Conn) error { // a component stored some hours ago may be about to be deleted
 		return c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM component WHERE digest = ? AND kept > ?)`, digest,
@@ -598,7 +597,7 @@ func (s *Store) Component(ctx context.Context, digest string) ([]byte, error) {
 	}
 	wasm, err := s.decoder.DecodeAll(body, nil)
 	if err == nil {
-		if sum := sha256.Sum256(wasm); hex.EncodeToString(sum[:]) != digest {
+		if sha256hex.Of(wasm) != digest {
 			err = errors.New("its digest does not match its content")
 		}
 	}

@@ -6,6 +6,7 @@
 package jslex
 
 import (
+	"path"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -96,7 +97,7 @@ func (l *Lexer) Next() (Token, bool) {
 	t.End = int32(l.at)
 	if t.Kind == Comment {
 		t.After = l.previous
-		l.newline = l.newline || strings.ContainsAny(l.text[t.Start:t.End], lineEnds)
+		l.newline = l.newline || strings.ContainsAny(l.text[t.Start:t.End], LineEnds)
 	} else {
 		l.previous, l.newline = t.After, false
 	}
@@ -162,6 +163,30 @@ func (l *Lexer) close(t *Token, c byte) {
 	l.at++
 	t.After = b.after
 }
+
+// IsCode reports whether a file is code by the ending of its name, IsTypeScript whether it is TypeScript, and IsJSX whether it may have
+// elements.
+func IsCode(name string) bool {
+	switch path.Ext(name) {
+	case ".js", ".mjs", ".cjs", ".jsx":
+		return true
+	default:
+		return IsTypeScript(name)
+	}
+}
+
+// IsTypeScript: see [IsCode].
+func IsTypeScript(name string) bool {
+	switch path.Ext(name) {
+	case ".ts", ".mts", ".cts", ".tsx":
+		return true
+	default:
+		return false
+	}
+}
+
+// IsJSX: see [IsCode].
+func IsJSX(name string) bool { return path.Ext(name) == ".tsx" || path.Ext(name) == ".jsx" }
 
 // Closing returns the mark that closes a bracket or hole.
 func Closing(open byte) byte {
@@ -330,7 +355,7 @@ func (l *Lexer) letters() {
 // slashes counts the slashes in the rest of the line.
 func (l *Lexer) slashes() int {
 	rest := l.text[l.at:]
-	if end := strings.IndexAny(rest, lineEnds); end >= 0 {
+	if end := strings.IndexAny(rest, LineEnds); end >= 0 {
 		rest = rest[:end]
 	}
 	return strings.Count(rest, "/")
@@ -439,7 +464,7 @@ func (l *Lexer) skipSpace() {
 }
 
 func (l *Lexer) skipLine() {
-	if end := strings.IndexAny(l.text[l.at:], lineEnds); end >= 0 {
+	if end := strings.IndexAny(l.text[l.at:], LineEnds); end >= 0 {
 		l.at += end
 	} else {
 		l.at = len(l.text)
@@ -454,7 +479,8 @@ func (l *Lexer) peek(n int) byte {
 	return 0
 }
 
-const lineEnds = "\n\r\u2028\u2029"
+// LineEnds are the characters that end a line.
+const LineEnds = "\n\r\u2028\u2029"
 
 // LineEnd returns how many bytes at the start of text are the end of a line. It returns 0 if there is none.
 func LineEnd(text string) int {

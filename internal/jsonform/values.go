@@ -29,6 +29,21 @@ func DecodedSize(text []byte) int64 {
 	return n
 }
 
+// Depth returns how deep the lists and objects of JSON nest, without decoding it.
+func Depth(text []byte) int {
+	depth, most := 0, 0
+	for c := range outsideStrings(text) {
+		switch c {
+		case '{', '[':
+			depth++
+			most = max(most, depth)
+		case '}', ']':
+			depth--
+		}
+	}
+	return most
+}
+
 // outsideStrings yields the bytes of JSON that are not in strings.
 func outsideStrings(text []byte) iter.Seq[byte] {
 	return func(yield func(byte) bool) {

@@ -22,6 +22,16 @@ func TestValues(t *testing.T) {
 	}
 }
 
+func TestDepth(t *testing.T) {
+	for text, want := range map[string]int{
+		`1`: 0, `"[["`: 0, `"\",[["`: 0, `[]`: 1, `[1, [2], 3]`: 2, `{"a": [{}], "b": [[[]]]}`: 4, `[`: 1, `]]]`: 0, ``: 0,
+	} {
+		if got := jsonform.Depth([]byte(text)); got != want {
+			t.Errorf("%s: %d, want %d", text, got, want)
+		}
+	}
+}
+
 func ExampleEncode() {
 	text, err := jsonform.Encode(map[string]string{"a": "<b>"}, "")
 	fmt.Println(string(text), err)

@@ -3,6 +3,7 @@
 package npmspec
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -34,6 +35,9 @@ var ranges = func() *lazyregexp.Regexp {
 
 // archive matches texts that npm reads as file names although they may also be versions: 1.0.0-a.tgz.
 var archive = lazyregexp.New(`(?i)\.(tgz|tar|tar\.gz)$`)
+
+// LicenseText returns the licence that a package names, or words that say that it names none.
+func LicenseText(license string) string { return cmp.Or(license, "no licence named") }
 
 // NameProblem returns why a name is not a valid package name, or "".
 func NameProblem(s string) string {

@@ -66,6 +66,30 @@ func Cut(s string, max int) string {
 	return strings.Clone(s[:max])
 }
 
+// Problem writes what is wrong with a source: the place, the problem, what to write instead, and the line of the source. A line and a
+// column of 0, and an empty text, are left out. Only the file is made printable here, on one line.
+func Problem(file string, line, column int, text, fix, snippet string) string {
+	var b strings.Builder
+	if file != "" {
+		b.WriteString(Line(file))
+		if line > 0 {
+			fmt.Fprintf(&b, ":%d", line)
+		}
+		if column > 0 {
+			fmt.Fprintf(&b, ":%d", column)
+		}
+		b.WriteString(": ")
+	}
+	b.WriteString(text)
+	if fix != "" {
+		b.WriteString("; write " + fix)
+	}
+	if snippet != "" {
+		b.WriteString("\n    " + strings.ReplaceAll(snippet, "\n", "\n    "))
+	}
+	return b.String()
+}
+
 // Size formats bytes for a person.
 func Size(n int64) string {
 	const kib, mib, gib = 1 << 10, 1 << 20, 1 << 30

@@ -7,8 +7,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +20,8 @@ import (
 	"testing/fstest"
 
 	"golang.org/x/mod/sumdb/dirhash"
+
+	"github.com/stilehost/stile/internal/sha256hex"
 )
 
 // maxUnpacked is the most bytes that a crate may unpack to.
@@ -128,8 +128,8 @@ func cached(file, digest string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sum := sha256.Sum256(packed); hex.EncodeToString(sum[:]) != digest {
-		return nil, fmt.Errorf("%s has the SHA-256 %x, want %s", found[0], sum, digest)
+	if sum := sha256hex.Of(packed); sum != digest {
+		return nil, fmt.Errorf("%s has the SHA-256 %s, want %s", found[0], sum, digest)
 	}
 	return packed, nil
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/stilehost/stile/internal/cache"
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/npmspec"
 	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/toolchain"
 )
@@ -154,7 +155,7 @@ type Package struct {
 }
 
 // LicenseText returns License, or words that say that there is none.
-func (p Package) LicenseText() string { return cmp.Or(p.License, "no licence named") }
+func (p Package) LicenseText() string { return npmspec.LicenseText(p.License) }
 
 // What is known about the registry's signature of a package's name, version and integrity. A package with a wrong signature is
 // refused.
