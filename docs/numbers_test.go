@@ -13,6 +13,7 @@ import (
 	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/secret"
+	"github.com/stilehost/stile/toolchain"
 )
 
 // TestNumbers looks for the lines of pages, of the contract and of the prelude that state a number of the code.
@@ -23,6 +24,7 @@ func TestNumbers(t *testing.T) {
 		{"manifest.md", "| `tools` | the names of all tools", fmt.Sprintf("at most %d |", extension.MaxTools)},
 		{"manifest.md", "| `description` |", "at most " + grouped(extension.MaxDescription) + " bytes |"},
 		{"manifest.md", "| `tests` |", fmt.Sprintf("at most %d |", extension.MaxTests)},
+		{"../CONTRIBUTING.md", "You need Go", fmt.Sprintf("Node %d or later", toolchain.MinNode)},
 		{"cli.md", "A value has", fmt.Sprintf("at most %d KiB.", secret.MaxValue>>10)},
 		{"../toolchain/prelude/blob.ts", "export const piece =", strings.ReplaceAll(grouped(abi.MaxBytes), ",", "_") + ";"},
 		{"../toolchain/prelude/random.ts", "const most =", strings.ReplaceAll(drawn, ",", "_") + ";"},

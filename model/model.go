@@ -129,10 +129,11 @@ func (o Options) redact(text string) string {
 	return o.Redact(text)
 }
 
+// Defaults of Options.
 const (
-	defaultTemperature = 0.2
-	defaultMaxTokens   = 16 << 10
-	defaultTimeout     = 5 * time.Minute
+	DefaultTemperature = 0.2
+	DefaultMaxTokens   = 16 << 10
+	DefaultTimeout     = 5 * time.Minute
 )
 
 // or fills in defaults, and reports options that cannot work.
@@ -160,14 +161,14 @@ func (o Options) or(baseURL string) (Options, error) {
 		return o, &OptionsError{"MaxTokens, Timeout", "they must be positive, or 0 for the default"}
 	}
 	if o.Temperature == nil {
-		temperature := defaultTemperature
+		temperature := DefaultTemperature
 		o.Temperature = &temperature
 	}
 	if o.MaxTokens == 0 {
-		o.MaxTokens = defaultMaxTokens
+		o.MaxTokens = DefaultMaxTokens
 	}
 	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
+		o.Timeout = DefaultTimeout
 	}
 	return o, nil
 }

@@ -57,8 +57,8 @@ func (*Directory) Lists() map[string]int {
 		"directory.grep.search.include":        maxGlobs,
 		"directory.grep.search.exclude":        maxGlobs,
 		"directory.grep.result.matches":        maxEntries,
-		"directory.grep.result.matches.before": maxContext,
-		"directory.grep.result.matches.after":  maxContext,
+		"directory.grep.result.matches.before": MaxContext,
+		"directory.grep.result.matches.after":  MaxContext,
 		"directory.history.result":             10_000,
 		"directory.snapshots.result":           10_000,
 	}

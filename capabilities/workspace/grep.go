@@ -17,8 +17,8 @@ const (
 	maxLine = 16 << 10
 	// maxShown is how many bytes of a line are shown.
 	maxShown = 2000
-	// maxContext is the most lines shown before a match, and after it.
-	maxContext = 20
+	// MaxContext is the most lines shown before a match, and after it.
+	MaxContext = 20
 	// maxMatched is how many bytes of text and paths fill a page.
 	maxMatched = 1 << 20
 	// maxProgram is how many instructions a compiled regular expression may have.
@@ -71,7 +71,7 @@ func (d *Directory) Grep(ctx context.Context, pattern string, search Search, lim
 	if err != nil {
 		return Matches{}, err
 	}
-	most := int64(maxMatched+(2*maxContext+1)*maxShown+maxPath) + int64(s.limit)*s.perMatch()
+	most := int64(maxMatched+(2*MaxContext+1)*maxShown+maxPath) + int64(s.limit)*s.perMatch()
 	err = abi.WithinRoom(ctx, func(room int64) (wants int64, err error) {
 		s.page, s.text, s.paths, s.room = Matches{}, 0, 0, room
 		if err = d.view(ctx, "grep", func(o *op) error { return s.search(walk{op: o, budget: d.budget()}, from) }); errors.Is(err, errNoRoom) {
@@ -142,8 +142,8 @@ func (d *Directory) searcher(pattern string, search Search, limit uint32) (*sear
 	if len(s.include.all) == 1 {
 		s.prefix = s.include.all[0].prefix
 	}
-	if search.Context > maxContext {
-		return nil, abi.Errorf(abi.CodeInvalid, "context: %d lines; at most %d", search.Context, maxContext)
+	if search.Context > MaxContext {
+		return nil, abi.Errorf(abi.CodeInvalid, "context: %d lines; at most %d", search.Context, MaxContext)
 	}
 	if s.pattern, s.program, err = parsePattern(pattern); err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ type line struct {
 func (s *searcher) file(from place, n *node) error {
 	now := line{place: from}
 	at := from.offset                     // the reading position; now.offset is where the line begins
-	before := make([]line, 0, maxContext) // the known lines before now that could be context
+	before := make([]line, 0, MaxContext) // the known lines before now that could be context
 	full := false                         // no match is added any more, but the last ones still get their lines after
 	partial := false
 	first := from.offset == 0

@@ -344,7 +344,7 @@ func TestReference(t *testing.T) {
 	out.WriteString("# Command line\n\nThis page is generated from the commands' own help: `go generate ./cmd/stile` writes it.\n\n```text\n")
 	help := func(args ...string) {
 		parser, err := kong.New(&cli{}, kong.Name("stile"), kong.Description(description), kong.Writers(&out, io.Discard), kong.Exit(func(int) {}),
-			kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100}), kong.Help(help))
+			kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100}), kong.Help(help), numbers())
 		if err != nil {
 			t.Fatal(err)
 		}

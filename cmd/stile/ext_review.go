@@ -180,7 +180,7 @@ func (c chosen) release(ctx context.Context, e *extensions) (lifecycle.Release, 
 // chosenVersion is a version of any age.
 type chosenVersion struct {
 	chosen
-	Digest string `placeholder:"DIGEST" help:"Another version: the first characters of its digest, at least 6."`
+	Digest string `placeholder:"DIGEST" help:"Another version: the first characters of its digest, at least ${minDigest}."`
 }
 
 func (c chosenVersion) version(ctx context.Context, e *extensions) (*lifecycle.Version, error) {

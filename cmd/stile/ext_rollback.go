@@ -13,7 +13,7 @@ import (
 
 type extRollback struct {
 	Name   string `arg:"" help:"Name of the extension."`
-	Digest string `arg:"" optional:"" help:"Version to return to: its digest, or the first characters of it, at least 6. Default: the one before the active one."`
+	Digest string `arg:"" optional:"" help:"Version to return to: its digest, or the first characters of it, at least ${minDigest}. Default: the one before the active one."`
 	scopeFlag
 	Yes  bool `help:"Do not ask. Requires the full digest."`
 	Code bool `help:"Show the difference in code."`

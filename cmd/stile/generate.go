@@ -24,9 +24,9 @@ import (
 type modelFlags struct {
 	Model            string `env:"STILE_MODEL" placeholder:"PROTOCOL:NAME" help:"Model that writes extensions: anthropic:NAME or openai:NAME, by the protocol it speaks. Default: STILE_MODEL."`
 	ModelURL         string `env:"STILE_MODEL_URL" name:"model-url" placeholder:"URL" help:"URL of the model's server, e.g. http://127.0.0.1:11434/v1. Default: STILE_MODEL_URL, or the vendor's own address."`
-	ModelTemperature string `env:"STILE_MODEL_TEMPERATURE" name:"model-temperature" placeholder:"NUMBER" help:"Temperature, from 0 to 2, or none for models that take none. Default: STILE_MODEL_TEMPERATURE, or 0.2."`
-	ModelMaxTokens   string `env:"STILE_MODEL_MAX_TOKENS" name:"model-max-tokens" placeholder:"N" help:"Maximum number of tokens in one reply. Default: STILE_MODEL_MAX_TOKENS, or 16384."`
-	ModelTimeout     string `env:"STILE_MODEL_TIMEOUT" name:"model-timeout" placeholder:"DURATION" help:"How long one reply may take. Default: STILE_MODEL_TIMEOUT, or 5m."`
+	ModelTemperature string `env:"STILE_MODEL_TEMPERATURE" name:"model-temperature" placeholder:"NUMBER" help:"Temperature, from 0 to 2, or none for models that take none. Default: STILE_MODEL_TEMPERATURE, or ${temperature}."`
+	ModelMaxTokens   string `env:"STILE_MODEL_MAX_TOKENS" name:"model-max-tokens" placeholder:"N" help:"Maximum number of tokens in one reply. Default: STILE_MODEL_MAX_TOKENS, or ${maxTokens}."`
+	ModelTimeout     string `env:"STILE_MODEL_TIMEOUT" name:"model-timeout" placeholder:"DURATION" help:"How long one reply may take. Default: STILE_MODEL_TIMEOUT, or ${timeout}."`
 	ModelKey         string `env:"STILE_MODEL_KEY" name:"model-key" placeholder:"SECRET" help:"Name of the secret with the model's key; stile secret set keeps one. Default: STILE_MODEL_KEY, or no key."`
 }
 
@@ -238,8 +238,8 @@ type extGenerate struct {
 	Description string `arg:"" help:"What the extension should do, in any words. - is stdin."`
 	Name        string `placeholder:"NAME" help:"Name of the extension. If it exists, this adds a version. Default: a new name that the model chooses."`
 	New         bool   `help:"Write a new extension even if a similar one exists."`
-	Rounds      int    `placeholder:"N" help:"Maximum number of tries. Default: 4."`
-	Tokens      int    `placeholder:"N" help:"Maximum number of tokens for all tries. Default: 200000."`
+	Rounds      int    `placeholder:"N" help:"Maximum number of tries. Default: ${rounds}."`
+	Tokens      int    `placeholder:"N" help:"Maximum number of tokens for all tries. Default: ${tokens}."`
 	modelFlags
 	addFlags
 }

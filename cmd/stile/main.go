@@ -18,14 +18,20 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
 
+	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/extension/generate"
+	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/model"
 )
 
 func main() {
@@ -134,7 +140,20 @@ func run(args []string, s *streams) int {
 func newParser(ctx context.Context, s *streams) (*kong.Kong, error) { return parserOf(ctx, s, &cli{}) }
 
 func parserOf(ctx context.Context, s *streams, grammar any) (*kong.Kong, error) {
-	return kong.New(grammar, kong.Name("stile"), kong.Description(description), kong.Writers(s.out, s.err), kong.Bind(s), kong.BindTo(ctx, (*context.Context)(nil)), kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100}), kong.Help(help))
+	return kong.New(grammar, kong.Name("stile"), kong.Description(description), kong.Writers(s.out, s.err), kong.Bind(s), kong.BindTo(ctx, (*context.Context)(nil)), kong.ConfigureHelp(kong.HelpOptions{NoExpandSubcommands: true, WrapUpperBound: 100}), kong.Help(help), numbers())
+}
+
+// numbers are the numbers of other packages that help states.
+func numbers() kong.Vars {
+	return kong.Vars{
+		"minDigest":   strconv.Itoa(lifecycle.MinDigest),
+		"maxContext":  strconv.Itoa(workspace.MaxContext),
+		"rounds":      strconv.Itoa(generate.DefaultRounds),
+		"tokens":      strconv.Itoa(generate.DefaultTokens),
+		"temperature": fmt.Sprint(model.DefaultTemperature),
+		"maxTokens":   strconv.Itoa(model.DefaultMaxTokens),
+		"timeout":     fmt.Sprintf("%dm", model.DefaultTimeout/time.Minute),
+	}
 }
 
 // grammar returns the part of cli that a command line needs, because parsing all of cli takes longer than most commands.

@@ -360,7 +360,7 @@ type wsGrep struct {
 	address
 	Include []string `sep:"none" placeholder:"GLOB" help:"Search only files that match. Can be repeated."`
 	Exclude []string `sep:"none" placeholder:"GLOB" help:"Skip files that match. Can be repeated."`
-	Context uint32   `short:"C" placeholder:"LINES" help:"Show this many lines before and after, at most 20."`
+	Context uint32   `short:"C" placeholder:"LINES" help:"Show this many lines before and after, at most ${maxContext}."`
 	asJSON
 }
 

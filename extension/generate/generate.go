@@ -34,10 +34,14 @@ type Options struct {
 	OnText func(round int, piece string)
 }
 
+// Defaults of Options.
 const (
-	defaultRounds    = 4
+	DefaultRounds = 4
+	DefaultTokens = 200_000
+)
+
+const (
 	maxRounds        = 16
-	defaultTokens    = 200_000
 	defaultThreshold = 0.5
 
 	maxText = 256 << 10 // bytes of a reply that are shown
@@ -151,8 +155,8 @@ func (g *Generator) Generate(ctx context.Context, r Request, try func(context.Co
 	}
 	c := model.Conversation{System: system(), Turns: []model.Turn{{Role: model.User, Text: r.ask()}}}
 	unfinished := &UnfinishedError{Reason: ErrRounds}
-	for round := 1; round <= min(or(g.Options.Rounds, defaultRounds), maxRounds); round++ {
-		budget, needed := or(g.Options.Tokens, defaultTokens), c.Estimate()
+	for round := 1; round <= min(or(g.Options.Rounds, DefaultRounds), maxRounds); round++ {
+		budget, needed := or(g.Options.Tokens, DefaultTokens), c.Estimate()
 		left := budget - result.Tokens.Total()
 		if c.MaxTokens = left - needed; c.MaxTokens < leastReply {
 			unfinished.Reason = fmt.Errorf("%w: the next round takes at least %d, and %d of %d are left", ErrBudget, needed+leastReply, max(left, 0), budget)
