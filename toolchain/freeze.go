@@ -18,9 +18,12 @@ const (
 	typeContext = 5
 )
 
+// maxUnused bounds how much free memory of an image is taken out of use.
+const maxUnused = 256 << 10
+
 // freeze makes everything in the image of an extension immortal: see keepCounts. It empties the list of what is collected, so that a
 // collection in a call visits, and so makes private, nothing of the image. What a call allocates comes from our arenas, or from new ones:
-// those of the engine's own that have free blocks count as full. The runtime has just collected garbage. Memory in which anything is not as
+// those of the engine's own that have free blocks count as full, unless that is much memory. The runtime has just collected garbage. Memory in which anything is not as
 // expected stays as it is, and freeze returns false.
 //
 // It leaves the counts of shapes that belong to one object, because the engine changes these in place, and only while their count is 1.
@@ -43,8 +46,8 @@ func freeze(memory []byte, at roots, ours arenas) bool {
 		empty(header + headerSize)
 	}
 	empty(h.runtime + runtimeObjects)
-	if ours == (arenas{}) {
-		return true // these are looked for: see layout
+	if ours == (arenas{}) || h.unused > maxUnused {
+		return true // ours are looked for, see layout, or a call may need what is free
 	}
 	for _, a := range h.free {
 		h.store(a+arenaFreeLink, 0)
@@ -74,6 +77,7 @@ type heap struct {
 	ours    arenas
 	used    map[uint32]bool // the headers of blocks in use: all in arenas, and those outside of them that are collected
 	free    []uint32        // arenas with free blocks, without ours
+	unused  uint32          // bytes of those blocks
 	odd     bool            // something is not as expected
 }
 
@@ -114,10 +118,11 @@ func (h *heap) check(context uint32) (own map[uint32]bool) {
 		h.each(h.runtime+uint32(runtimeFreeArenas)+8*uint32(class), func(link uint32) { partly[link-arenaFreeLink] = true })
 		h.each(h.runtime+runtimeArenas+8*uint32(class), func(link uint32) {
 			a := link - arenaLink
-			isFree := h.arena(a, uint32(class), size)
-			h.expect(isFree == partly[a] || a == h.ours[class])
-			if isFree && a != h.ours[class] {
+			free := h.arena(a, uint32(class), size)
+			h.expect(free > 0 == partly[a] || a == h.ours[class])
+			if free > 0 && a != h.ours[class] {
 				h.free = append(h.free, a)
+				h.unused += free * size
 			}
 			delete(partly, a)
 		})
@@ -157,8 +162,8 @@ func (h *heap) check(context uint32) (own map[uint32]bool) {
 // noBlock ends a list of free blocks.
 const noBlock = 0xffff
 
-// arena finds the blocks of an arena that are in use, and reports whether any is free.
-func (h *heap) arena(a, class, size uint32) (free bool) {
+// arena finds the blocks of an arena that are in use, and returns how many are free.
+func (h *heap) arena(a, class, size uint32) (free uint32) {
 	blocks, used := h.half(a+arenaCount), h.half(a+arenaUsed)
 	if a == h.ours[class] { // it counts one that is not there: see makeArena
 		blocks, used = blocks-1, used-1
@@ -166,7 +171,7 @@ func (h *heap) arena(a, class, size uint32) (free bool) {
 	h.expect(h.bytes(a+arenaSize, 1)[0] == byte(class) && used <= blocks)
 	h.bytes(a+arenaBlocks, blocks*size)
 	if h.odd {
-		return false
+		return 0
 	}
 	unused := map[uint32]bool{}
 	for i := h.half(a + arenaFirstFree); i != noBlock && !h.odd; {
@@ -183,5 +188,5 @@ func (h *heap) arena(a, class, size uint32) (free bool) {
 			h.used[block] = true
 		}
 	}
-	return len(unused) > 0
+	return uint32(len(unused))
 }

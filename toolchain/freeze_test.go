@@ -11,18 +11,43 @@ import (
 	"github.com/stilehost/stile/internal/cache/cachetest"
 )
 
-// frozenHeaders are those of the blocks of an image that are immortal.
-func frozenHeaders(t *testing.T, img *image, ours arenas) []uint32 {
+// freezeImage freezes an image, and returns the headers of what is counted and immortal: what is collected, atoms, and what values in blocks
+// point at. The word before any other block means nothing.
+func freezeImage(t *testing.T, img *image, ours arenas) (counted []uint32) {
 	t.Helper()
+	const runtimeAtoms, runtimeAtomArray = 556, 568
+	const firstCounted, lastCounted = -9, -1 // tags of values
 	h := heap{memory: img.memory, runtime: img.roots.Runtime, ours: ours, used: map[uint32]bool{}}
-	h.check(img.roots.Context)
-	var frozen []uint32
-	for header := range h.used {
-		if h.word(header+headerCount) == immortalCount {
-			frozen = append(frozen, header)
+	own := h.check(img.roots.Context)
+	blocks := blocksOf(img.memory, img.roots.Runtime)
+	found := map[uint32]bool{}
+	h.each(h.runtime+runtimeObjects, func(link uint32) { found[link-headerSize] = true })
+	for i := range h.word(h.runtime + runtimeAtoms) {
+		if atom := h.word(h.word(h.runtime+runtimeAtomArray) + 4*i); atom&1 == 0 { // not free
+			found[atom-headerSize] = true
 		}
 	}
-	return frozen
+	for block, state := range blocks {
+		for at := block + headerSize; state.used && at < block+arenaSizes[state.class]; at += 8 {
+			if tag := int32(h.word(at + 4)); tag >= firstCounted && tag <= lastCounted {
+				found[h.word(at)-headerSize] = true
+			}
+		}
+	}
+	for header := range found {
+		if h.used[header] && !own[header] && int32(h.word(header+headerCount)) > 0 { // or a value was there earlier
+			counted = append(counted, header)
+		}
+	}
+	if !freeze(img.memory, img.roots, ours) {
+		t.Fatal("the image is not as expected")
+	}
+	for _, header := range counted {
+		if count := h.word(header + headerCount); count != immortalCount {
+			t.Errorf("the count of the block at %#x is %#x", header, count)
+		}
+	}
+	return counted
 }
 
 // The script answers the same with the engine as it is and with the rewritten one, whose image is immortal. No count of that changes.
@@ -38,20 +63,20 @@ func TestImmortalImages(t *testing.T) {
 	l := testLinkage(t, "env", "poll", "clock", "console", "random")
 	limits := imageLimits{cpu: 5 * time.Minute, memory: 512 << 20}
 	mortal := imagerOf(t, splitWhole, cachetest.Open(t).Do, limits)
-	mortalBase := testBase(t, mortal)
+	mortalBase := testLaidOutBase(t, mortal)
 	unchanged, _, err := mortal.evaluated(t.Context(), mortalBase, testDescriptor(t, l), b.code, "extension.js", false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := testImager(t, limits)
-	base := testBase(t, m)
-	img, _, err := m.extension(t.Context(), base, testDescriptor(t, l), b.code, "extension.js", false)
+	base := testLaidOutBase(t, m)
+	img, _, err := m.evaluated(t.Context(), base, testDescriptor(t, l), b.code, "extension.js", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	frozen := frozenHeaders(t, img, base.arenas)
+	frozen := freezeImage(t, img, base.arenas)
 	if len(frozen) < 5000 {
-		t.Fatalf("%d immortal blocks", len(frozen))
+		t.Fatalf("%d counts", len(frozen))
 	}
 	for _, input := range []string{`{"n":0}`, `{"n":30}`, `{"n":20000}`} {
 		_, want := callZero(t, mortal, l, unchanged, "run", input)
@@ -81,7 +106,7 @@ func TestImmortalImages(t *testing.T) {
 // Memory in which anything is not as expected is left as it was.
 func TestFreezeRefuses(t *testing.T) {
 	m := testImager(t, imageLimits{})
-	base := testBase(t, m)
+	base := testLaidOutBase(t, m)
 	made, _, err := m.evaluated(t.Context(), base, testDescriptor(t, testLinkage(t)), oneTool(""), "extension.js", false)
 	if err != nil {
 		t.Fatal(err)
@@ -134,4 +159,56 @@ func TestFreezeRefuses(t *testing.T) {
 	if memory := bytes.Clone(made.memory); !freeze(memory, at, ours) || bytes.Equal(memory, made.memory) {
 		t.Error("nothing is frozen")
 	}
+}
+
+// What is free in an image is of use to calls, if it is much.
+func TestCallsUseFreeMemoryOfTheImage(t *testing.T) {
+	m := testImager(t, imageLimits{})
+	base := testLaidOutBase(t, m)
+	l := testLinkage(t, "env", "poll")
+	limit := m.limits.memory
+	for name, code := range map[string]string{
+		"blocks in arenas": `let objects: any[] = [];
+for (let i = 0; i < 100_000; i++) objects.push({ i, text: "text " + i });
+objects = objects.filter((_, i) => i % 2);
+const run = async () => { const a = []; for (let i = 0; i < 40_000; i++) a.push({ i, text: "text " + i }); return a.length; };`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			code = `import { extension } from "stile";` + code + `export default extension({ tools: { t: { description: "test", run } } });`
+			b, err := bundle(t.Context(), Source{FS: fstest.MapFS{"t.ts": {Data: []byte(code)}}, Entry: "t.ts"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.limits.memory = limit
+			img, _, err := m.extension(t.Context(), base, testDescriptor(t, l), b.code, "extension.js", false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.limits.memory = uint64(len(img.memory)) + 1<<20
+			if _, got := callZero(t, m, l, img, "t", "{}"); got != "40000" {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// testLaidOutBase makes the base image that extensions without the network have.
+func testLaidOutBase(t *testing.T, m *imager) *baseImage {
+	t.Helper()
+	l, err := baseLayout(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	prelude, err := preludeSource(testEngine(t).modules, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := m.makeBase(t.Context(), prelude, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if base.bindings, err = m.compileBindings(t.Context(), base.roots); err != nil {
+		t.Fatal(err)
+	}
+	return base
 }
