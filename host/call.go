@@ -25,6 +25,9 @@ type Request struct {
 	Code *Code
 	// Name is the call's name in errors when other tools start it. Default: Tool.
 	Name string
+	// User is whose call it is, such as an agent. One user has at most three quarters of Options.Instances, and a free one goes to the
+	// user who has the fewest. Default: the caller's, for a call that another call starts. Calls of nobody share what is there.
+	User string
 	// Input is JSON. An empty one means `{}`.
 	Input []byte
 	// Env is the whole authority of the call.
@@ -201,7 +204,7 @@ func (c *call) own(v any, l *lease) {
 // call other exports before. check looks at the result while its bytes still count. ctx comes from within. If only the cleanup fails,
 // callExport returns both a result and an error. The goroutine may stay here for hours, so what takes much of its stack has returned.
 func (c *Component) callExport(ctx context.Context, r *Request, x export, prepare func(*call) ([]abi.Value, error), check func(abi.Value) error, made *Result) (result abi.Value, err error) {
-	in := &call{host: c.host, place: &place{host: c.host, slot: noSlot}}
+	in := &call{host: c.host, place: &place{host: c.host}}
 	defer func() { err = in.finish(err, made) }()
 	if x, err = in.begin(ctx, c, r, x); err != nil {
 		return nil, err
@@ -236,7 +239,8 @@ func (c *call) begin(ctx context.Context, of *Component, r *Request, x export) (
 	}
 	outer := frameOf(ctx)
 	c.limits = h.limits(r, outer)
-	if err := c.place.enter(ctx, outer); err != nil {
+	f := newFrame(of, r, c.limits, outer)
+	if err := c.place.enter(ctx, f); err != nil {
 		return x, explainEnd(ctx, c.limits, err)
 	}
 	if r.Begin != nil {
@@ -247,7 +251,7 @@ func (c *call) begin(ctx context.Context, of *Component, r *Request, x export) (
 	c.clock = phaseClock{time.Now()}
 	ctx, over := context.WithCancelCause(ctx)
 	c.ends = append(c.ends, func() { over(nil) })
-	c.frame = newFrame(of, r, c.limits, outer)
+	c.frame = f
 	c.ctx = abi.WithRoom(abi.WithWork(withFrame(ctx, c.frame), c.frame.work), func(bytes int64) error { return c.store.Room(bytes) })
 	if outer == nil { // the calls that it starts share its budgets
 		c.ctx = abi.WithCall(c.ctx)

@@ -80,6 +80,39 @@ func TestInstancesAreBounded(t *testing.T) {
 	ended.Wait()
 }
 
+// TestUsersShareInstances has one user begin more calls than there are instances. Another user's call does not wait for them.
+func TestUsersShareInstances(t *testing.T) {
+	h := newHost(t, host.Options{Instances: 4})
+	c := guest{call: `(i32.const 128)`}.load(t, h)
+	begun, end := make(chan struct{}, 20), make(chan struct{})
+	var ended sync.WaitGroup
+	for range 20 {
+		ended.Go(func() {
+			if _, err := c.Do(t.Context(), host.Request{Tool: "t", User: "greedy", Begin: func(context.Context) error {
+				begun <- struct{}{}
+				<-end
+				return errors.New("enough")
+			}}); err == nil || err.Error() != "enough" {
+				t.Error(err)
+			}
+		})
+	}
+	for range 3 {
+		<-begun
+	}
+	errEnough := errors.New("enough")
+	for _, user := range []string{"other", ""} {
+		if _, err := c.Do(t.Context(), host.Request{Tool: "t", User: user, Begin: func(context.Context) error { return errEnough }}); !errors.Is(err, errEnough) {
+			t.Errorf("%q: got %v", user, err)
+		}
+	}
+	if len(begun) > 0 {
+		t.Error("one user has all instances")
+	}
+	close(end)
+	ended.Wait()
+}
+
 func TestCloseWhileCallsRun(t *testing.T) {
 	h, err := host.New(t.Context(), host.Options{WIT: []string{testWIT}, Limits: host.Limits{CPU: time.Minute}})
 	if err != nil {

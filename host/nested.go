@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ type frame struct {
 	outer              *frame
 	digest, tool, name string
 	code               string // as in Code
+	user               string // as in Request, or the caller's
 	depth              int    // how many frames enclose it
 	limits             Limits
 	budget             *wasmtime.Budget
@@ -46,11 +48,12 @@ func withFrame(ctx context.Context, f *frame) context.Context {
 }
 
 func newFrame(c *Component, r *Request, l Limits, outer *frame) *frame {
-	f := &frame{outer: outer, digest: c.digest, tool: r.Tool, name: r.name(), code: r.Code.text(), limits: l}
+	f := &frame{outer: outer, digest: c.digest, tool: r.Tool, name: r.name(), code: r.Code.text(), user: r.User, limits: l}
 	if outer == nil {
 		f.tree = &tree{pending: int64(l.Pending)}
 	} else {
 		f.depth, f.tree = outer.depth+1, outer.tree
+		f.user = cmp.Or(r.User, outer.user)
 	}
 	return f
 }
@@ -103,32 +106,34 @@ func (f *frame) nest(c *Component, r *Request) error {
 type place struct {
 	host  *Host
 	outer *frame
+	user  string
 	depth int
 	slot  slot
 }
 
 // enter waits until the call may be live.
-func (p *place) enter(ctx context.Context, outer *frame) error {
-	if outer != nil {
+func (p *place) enter(ctx context.Context, f *frame) error {
+	p.user, p.depth = f.user, f.depth
+	if outer := f.outer; outer != nil {
 		if t := outer.tree; t.inner.Add(1) > t.pending {
 			t.inner.Add(-1)
 			return &LimitError{Limit: "pending", Value: strconv.FormatInt(t.pending, 10), Detail: "tools that one call may run at a time"}
 		}
-		p.outer, p.depth = outer, outer.depth+1
+		p.outer = outer
 	}
 	return p.take(ctx)
 }
 
 // take waits for a slot. Calls that hold one and wait are asked to give theirs back.
 func (p *place) take(ctx context.Context) (err error) {
-	p.slot, err = p.host.slots.take(ctx, p.depth)
+	p.slot, err = p.host.slots.take(ctx, p.user, p.depth)
 	return err
 }
 
 func (p *place) give() {
-	if p.slot != noSlot {
+	if p.slot.user != nil {
 		p.host.slots.give(p.slot)
-		p.slot = noSlot
+		p.slot = slot{}
 	}
 }
 

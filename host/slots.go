@@ -7,15 +7,26 @@ import (
 )
 
 // slots are the places of a host for instances. All calls share the common ones. Besides, there is one for each depth of inner calls: a
-// call at this depth gets it when no common one is free. So calls cannot come to wait for each other: the deepest ones call nothing, so
-// one of them continues and ends, then one of those that wait for it, and so on.
+// call at this depth gets it when it can get no common one. So calls cannot come to wait for each other: the deepest ones call nothing,
+// so one of them continues and ends, then one of those that wait for it, and so on.
+//
+// A user has at most three quarters of the common slots, and one that is free goes to the user who has the fewest.
 type slots struct {
-	mu      sync.Mutex
-	common  int                        // how many are free
-	taken   [MaxNesting + 1]bool       // the one of each depth; [0] is not used
-	waiting [MaxNesting + 1]*list.List // of *waiter, by depth; the first came first
-	turn    uint64
-	waiters int
+	most int // common ones of a user
+
+	mu     sync.Mutex
+	common int                  // how many are free
+	taken  [MaxNesting + 1]bool // the one of each depth; [0] is not used
+	users  map[string]*slotUser
+	turn   uint64
+	queued int // calls that wait
+}
+
+// slotUser is a user who has or waits for slots.
+type slotUser struct {
+	name    string
+	has     int                // common slots
+	waiting map[int]*list.List // of *waiter, by depth; the first came first
 }
 
 type waiter struct {
@@ -23,46 +34,58 @@ type waiter struct {
 	got  chan slot
 }
 
-// slot is the depth that a slot is kept for, or one of these.
-type slot int
-
-const (
-	noSlot     slot = -1
-	commonSlot slot = 0
-)
+// slot is a slot of a user. The zero slot is none.
+type slot struct {
+	depth int // that it is kept for, or 0: a common one
+	user  *slotUser
+}
 
 func newSlots(common int) *slots {
-	s := &slots{common: common}
-	for depth := range s.waiting {
-		s.waiting[depth] = list.New()
-	}
-	return s
+	return &slots{common: common, most: common - common/4, users: map[string]*slotUser{}}
 }
 
 // short reports whether calls wait for a slot.
 func (s *slots) short() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiters > 0
+	return s.queued > 0
 }
 
-// take waits for a slot for a call at this depth. Those that wait get theirs in turn.
-func (s *slots) take(ctx context.Context, depth int) (slot, error) {
+// user returns a user. The caller holds mu.
+func (s *slots) user(name string) *slotUser {
+	u := s.users[name]
+	if u == nil {
+		u = &slotUser{name: name, waiting: map[int]*list.List{}}
+		s.users[name] = u
+	}
+	return u
+}
+
+// mayShare reports whether a user may have one more common slot. Calls without a user may have all.
+func (s *slots) mayShare(u *slotUser) bool { return u.name == "" || u.has < s.most }
+
+// take waits for a slot for a user's call at this depth.
+func (s *slots) take(ctx context.Context, user string, depth int) (slot, error) {
 	s.mu.Lock()
+	u := s.user(user)
 	switch {
-	case s.common > 0:
+	case s.common > 0 && s.mayShare(u):
 		s.common--
+		u.has++
 		s.mu.Unlock()
-		return commonSlot, nil
+		return slot{user: u}, nil
 	case depth > 0 && !s.taken[depth]:
 		s.taken[depth] = true
 		s.mu.Unlock()
-		return slot(depth), nil
+		return slot{depth, u}, nil
+	}
+	if u.waiting[depth] == nil {
+		u.waiting[depth] = list.New()
 	}
 	s.turn++
 	w := &waiter{turn: s.turn, got: make(chan slot, 1)}
-	at := s.waiting[depth].PushBack(w)
-	s.waiters++
+	at := u.waiting[depth].PushBack(w)
+	s.queued++
 	s.mu.Unlock()
 	select {
 	case got := <-w.got:
@@ -75,10 +98,9 @@ func (s *slots) take(ctx context.Context, depth int) (slot, error) {
 	case got := <-w.got: // just now
 		s.pass(got)
 	default:
-		s.waiting[depth].Remove(at)
-		s.waiters--
+		s.remove(u, depth, at)
 	}
-	return noSlot, context.Cause(ctx)
+	return slot{}, context.Cause(ctx)
 }
 
 // give gives a slot back.
@@ -88,23 +110,56 @@ func (s *slots) give(got slot) {
 	s.pass(got)
 }
 
-// pass gives a slot to the call that has waited longest for such a one.
+// pass gives a slot to the user with the fewest who waits for such a one, and there to the call that has waited longest.
 func (s *slots) pass(got slot) {
-	next := s.waiting[got]
-	if got == commonSlot {
-		for _, l := range s.waiting {
-			if next.Len() == 0 || l.Len() > 0 && l.Front().Value.(*waiter).turn < next.Front().Value.(*waiter).turn {
-				next = l
+	if got.depth == 0 {
+		got.user.has--
+	}
+	s.forget(got.user)
+	var to *slotUser
+	var depth int
+	var first *list.Element
+	for _, u := range s.users {
+		if got.depth == 0 && !s.mayShare(u) {
+			continue
+		}
+		for d, l := range u.waiting {
+			if got.depth != 0 && got.depth != d {
+				continue
+			}
+			if e := l.Front(); to == nil || u.has < to.has || u.has == to.has && e.Value.(*waiter).turn < first.Value.(*waiter).turn {
+				to, depth, first = u, d, e
 			}
 		}
 	}
 	switch {
-	case next.Len() > 0:
-		next.Remove(next.Front()).(*waiter).got <- got
-		s.waiters--
-	case got == commonSlot:
+	case to != nil:
+		if got.depth == 0 {
+			to.has++
+		}
+		s.remove(to, depth, first)
+		first.Value.(*waiter).got <- slot{got.depth, to}
+	case got.depth == 0:
 		s.common++
 	default:
-		s.taken[got] = false
+		s.taken[got.depth] = false
+	}
+}
+
+// remove takes a call out of those that wait.
+func (s *slots) remove(u *slotUser, depth int, at *list.Element) {
+	l := u.waiting[depth]
+	l.Remove(at)
+	s.queued--
+	if l.Len() == 0 {
+		delete(u.waiting, depth)
+	}
+	s.forget(u)
+}
+
+// forget drops a user who has and wants nothing.
+func (s *slots) forget(u *slotUser) {
+	if u.has == 0 && len(u.waiting) == 0 && s.users[u.name] == u {
+		delete(s.users, u.name)
 	}
 }

@@ -2,39 +2,58 @@ package host
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
-// TestSlots compares slots with a list of who waits: each call gets the first slot that fits it, in turn, and none is lost.
+// TestSlots compares slots with a list of who waits: a free slot goes at once to the user with the fewest who may have it, and none is
+// lost.
 func TestSlots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		common := rapid.IntRange(1, 3).Draw(t, "common")
+		common := rapid.IntRange(1, 8).Draw(t, "common")
+		most := map[string]int{"": common, "a": common - common/4, "b": common - common/4}
 		s := newSlots(common)
 		type call struct {
+			user   string
 			depth  int
 			cancel context.CancelFunc
 			got    chan slot
+			slot   slot
 		}
 		var waiting, live []*call
-		held := map[slot]int{}
-		fits := func(depth int) bool {
-			return held[commonSlot] < common || depth > 0 && held[slot(depth)] == 0
-		}
+		has, reserved := map[string]int{}, map[int]bool{}
+		all := func() int { return has[""] + has["a"] + has["b"] }
 		enter := func(c *call, got slot) {
-			if held[got]++; got == noSlot || got == commonSlot && held[got] > common || got != commonSlot && (held[got] > 1 || got != slot(c.depth)) {
-				t.Fatalf("a call at depth %d got slot %d", c.depth, got)
+			switch {
+			case got.user == nil || got.user.name != c.user:
+				t.Fatalf("a call of %q got %+v", c.user, got)
+			case got.depth != 0 && (got.depth != c.depth || reserved[got.depth]):
+				t.Fatalf("a call at depth %d got %+v", c.depth, got)
+			case got.depth != 0:
+				reserved[got.depth] = true
+			case all() >= common || has[c.user] >= most[c.user]:
+				t.Fatalf("%q has %d of %d", c.user, has[c.user], all())
+			default:
+				has[c.user]++
 			}
-			c.got <- got
+			c.slot = got
 			live = append(live, c)
+		}
+		fits := func(c *call, depth int) bool {
+			if depth != 0 {
+				return c.depth == depth && !reserved[depth]
+			}
+			return all() < common && has[c.user] < most[c.user]
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"take": func(t *rapid.T) {
-				ctx, cancel := context.WithCancel(context.Background())
-				c := &call{depth: rapid.IntRange(0, 3).Draw(t, "depth"), cancel: cancel, got: make(chan slot, 1)}
-				if fits(c.depth) {
-					got, err := s.take(ctx, c.depth)
+				c := &call{user: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "user"), depth: rapid.IntRange(0, 3).Draw(t, "depth"), got: make(chan slot, 1)}
+				var ctx context.Context
+				ctx, c.cancel = context.WithCancel(context.Background())
+				if fits(c, 0) || c.depth > 0 && fits(c, c.depth) {
+					got, err := s.take(ctx, c.user, c.depth)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -43,7 +62,7 @@ func TestSlots(t *testing.T) {
 				}
 				before := s.turn
 				go func() {
-					got, _ := s.take(ctx, c.depth)
+					got, _ := s.take(ctx, c.user, c.depth)
 					c.got <- got
 				}()
 				for turn := before; turn == before; {
@@ -58,16 +77,23 @@ func TestSlots(t *testing.T) {
 					t.Skip()
 				}
 				i := rapid.IntRange(0, len(live)-1).Draw(t, "call")
-				got := <-live[i].got
-				live = append(live[:i], live[i+1:]...)
-				held[got]--
-				s.give(got)
-				for i, c := range waiting {
-					if got == commonSlot || got == slot(c.depth) {
-						waiting = append(waiting[:i], waiting[i+1:]...)
-						enter(c, <-c.got)
-						break
+				c := live[i]
+				live = slices.Delete(live, i, i+1)
+				if c.slot.depth == 0 {
+					has[c.user]--
+				} else {
+					reserved[c.slot.depth] = false
+				}
+				s.give(c.slot)
+				var next *call
+				for _, w := range waiting {
+					if fits(w, c.slot.depth) && (next == nil || has[w.user] < has[next.user]) {
+						next = w
 					}
+				}
+				if next != nil {
+					waiting = slices.DeleteFunc(waiting, func(w *call) bool { return w == next })
+					enter(next, <-next.got)
 				}
 			},
 			"cancel": func(t *rapid.T) {
@@ -76,10 +102,10 @@ func TestSlots(t *testing.T) {
 				}
 				i := rapid.IntRange(0, len(waiting)-1).Draw(t, "call")
 				waiting[i].cancel()
-				if got := <-waiting[i].got; got != noSlot {
-					t.Fatalf("a cancelled call got slot %d", got)
+				if got := <-waiting[i].got; got.user != nil {
+					t.Fatalf("a cancelled call got %+v", got)
 				}
-				waiting = append(waiting[:i], waiting[i+1:]...)
+				waiting = slices.Delete(waiting, i, i+1)
 			},
 			"": func(t *rapid.T) {
 				if s.short() != (len(waiting) > 0) {
@@ -92,10 +118,10 @@ func TestSlots(t *testing.T) {
 			<-c.got
 		}
 		for _, c := range live {
-			s.give(<-c.got)
+			s.give(c.slot)
 		}
-		if s.common != common || s.taken != [MaxNesting + 1]bool{} || s.waiters != 0 {
-			t.Fatalf("%d of %d are free at the end, %v, %d wait", s.common, common, s.taken, s.waiters)
+		if s.common != common || s.taken != [MaxNesting + 1]bool{} || s.queued != 0 || len(s.users) != 0 {
+			t.Fatalf("%d of %d are free at the end, %v, %d wait, %d users", s.common, common, s.taken, s.queued, len(s.users))
 		}
 	})
 }

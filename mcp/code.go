@@ -70,7 +70,7 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 	}
 	env[toolsBinding] = toolbox
 	result, err := evaluator.Do(ctx, toolchain.Body(toolchain.Program{Name: "code.ts", Text: in.Code}), host.Request{
-		Tool: toolchain.BodyTool, Input: in.Input, Env: env, Limits: r.options.Limits,
+		Tool: toolchain.BodyTool, User: r.viewer.String(), Input: in.Input, Env: env, Limits: r.options.Limits,
 	})
 	if err != nil {
 		if thrown, ok := errors.AsType[*host.GuestError](err); ok && toolchain.Unbound(thrown.Failure) != "" {

@@ -282,7 +282,7 @@ func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Comp
 	}
 	began = true
 	request := host.Request{
-		Tool: o.tool.Name, Name: c.Tool, Input: c.Input, Env: env, Limits: c.Limits, Approved: a.tools, Recorder: m.options.Recorder,
+		Tool: o.tool.Name, Name: c.Tool, User: c.Viewer.String(), Input: c.Input, Env: env, Limits: c.Limits, Approved: a.tools, Recorder: m.options.Recorder,
 		Begin: func(ctx context.Context) error {
 			err := m.still(ctx, c, o, made)
 			began = err == nil
