@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/stilehost/stile/host"
+)
 
 func TestTargets(t *testing.T) {
 	b := &bench{}
@@ -25,12 +29,19 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+func TestSharedEngine(t *testing.T) {
+	name, module, err := sharedEngine([]byte("\x00asm\x0d\x00\x01\x00" + "\x00\x01c" + "\x01\x01x" + "\x01\x01y"))
+	if err != nil || string(module) != "x" || name != host.ModuleName([]byte("x")) {
+		t.Errorf("got %q, %q, %v", name, module, err)
+	}
+}
+
 func TestSharedEngineRefuses(t *testing.T) {
 	header := "\x00asm\x0d\x00\x01\x00"
 	for _, c := range []struct{ name, wasm string }{
 		{"empty", ""},
 		{"no modules", header},
-		{"one module", header + "\x01\x01x"},
+		{"another section", header + "\x00\x01x"},
 		{"ends early", header + "\x01\x7fx"},
 		{"length without end", header + "\x01\xff"},
 	} {
