@@ -56,7 +56,7 @@ func measureMemory(ctx context.Context, b *bench, s *subject) error {
 			return err
 		}
 	}
-	b.add(row{Key: "private_kib_per_instance", What: "private memory per live instance, 1,000 live", Unit: "KiB", AtMost: 220, Value: (after - before) / (many - few)})
+	b.add(row{Key: "private_kib_per_instance", What: "private memory per live instance, 1,000 live", Unit: "KiB", AtMost: 110, Value: (after - before) / (many - few)})
 	return nil
 }
 
