@@ -73,6 +73,8 @@ type writeOutput struct {
 	Cut     []string       `json:"cut,omitempty" jsonschema:"what it asks for and does not get, as the operator allows it nobody"`
 	// Warnings are about its packages.
 	Warnings []string `json:"warnings,omitempty" jsonschema:"what is to be known of its npm packages"`
+	// Unasked are bindings that its code uses without asking for them.
+	Unasked []string `json:"unasked,omitempty" jsonschema:"bindings that the code uses and the manifest does not ask for; a call that uses one fails"`
 	// TookMS is how long each stage took, in milliseconds.
 	TookMS map[string]float64 `json:"took_ms,omitempty" jsonschema:"how long each stage took, in milliseconds"`
 	why    string             // why the release waits, if the policy says
@@ -197,7 +199,7 @@ func (r *request) written(ctx context.Context, w *lifecycle.Written, spent *Spen
 	out := &writeOutput{
 		State: string(w.Release.State), Extension: w.Release.Name, Version: w.Version.Manifest.Version, Scope: w.Release.Scope.String(),
 		Release: w.Release.ID, Digest: w.Release.Digest, Unchanged: w.Unchanged, Tools: []toolOutput{}, TookMS: map[string]float64{},
-		Changes: texts(w.Changes), Cut: texts(w.Cut), Tests: testsOf(w.Tests), Generation: spent, Warnings: w.Version.Warnings(),
+		Changes: texts(w.Changes), Cut: texts(w.Cut), Tests: testsOf(w.Tests), Generation: spent, Warnings: w.Version.Warnings(), Unasked: w.Version.Unasked(),
 	}
 	for _, t := range w.Version.Tools {
 		out.Tools = append(out.Tools, toolOutput{extension.ToolName(w.Release.Name, t.Name), printable.Text(t.Description)})

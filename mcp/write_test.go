@@ -114,6 +114,18 @@ func TestManifestIsKept(t *testing.T) {
 	}
 }
 
+// An author learns of bindings that the code uses and the manifest does not ask for.
+func TestUnasked(t *testing.T) {
+	w := does[writeOutput](newHome(t, preApproved).client(), "extension_write", object{
+		"source": `import { extension } from "stile";
+export default extension({ tools: { get: { description: "d", run: (_: unknown, env: any) => [env.store, env.console] } } });`,
+		"manifest": json.RawMessage(`{"name":"lacking","description":"d","version":"1.0.0","tools":["get"]}`),
+	})
+	if len(w.Unasked) != 1 || !strings.HasSuffix(w.Unasked[0], ":2:98 uses env.store, which the manifest does not ask for") {
+		t.Errorf("got %q", w.Unasked)
+	}
+}
+
 // The stages are told to whoever asks for progress.
 func TestProgress(t *testing.T) {
 	h := newHome(t, preApproved)

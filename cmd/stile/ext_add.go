@@ -56,13 +56,8 @@ func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *life
 	if w.Unchecked != nil {
 		s.say("stile: %s", printable.Text(w.Unchecked.Error()))
 	}
-	for _, warning := range w.Version.Warnings() {
+	for _, warning := range slices.Concat(w.Version.Warnings(), w.Version.Unasked()) {
 		s.say("stile: warning: %s", warning)
-	}
-	for _, use := range w.Version.Report.UndeclaredBindings {
-		if !slices.ContainsFunc(extension.Defaults(), func(b extension.Binding) bool { return b.Name == use.Name }) {
-			s.say("stile: warning: %s uses env.%s, which the manifest does not ask for", use.Places[0], use.Name)
-		}
 	}
 	err := f.decide(ctx, s, e, w)
 	declined, ok := errors.AsType[*notApprovedError](err)

@@ -118,6 +118,16 @@ func (v *Version) Warnings() (lines []string) {
 	return lines
 }
 
+// Unasked returns the bindings that its code uses and its manifest does not ask for, one a line. A call that uses one fails.
+func (v *Version) Unasked() (lines []string) {
+	for _, use := range v.Report.UndeclaredBindings {
+		if !slices.ContainsFunc(extension.Defaults(), func(b extension.Binding) bool { return b.Name == use.Name }) {
+			lines = append(lines, printable.Line(fmt.Sprintf("%s uses env.%s, which the manifest does not ask for", use.Places[0], use.Name)))
+		}
+	}
+	return lines
+}
+
 // PackageLines describes its packages, one a line, with what a person should know before any of their code runs.
 func (v *Version) PackageLines() (lines []string) {
 	for _, p := range v.Packages {
