@@ -172,14 +172,7 @@ func TestEngineIsLaidOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prelude, err := preludeSource(testEngine(t).modules, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := m.makeBase(t.Context(), prelude, l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := testLaidOutBase(t, m)
 	used := 0
 	for i, a := range base.arenas {
 		if a != 0 {
