@@ -72,14 +72,15 @@ func (c *call) waits(v abi.Value, err error) (waits bool, _ abi.Value, _ error) 
 func (c *call) pause(of *Component) (long *watch) {
 	c.began = time.Now()
 	c.store.Release()
-	if of.memory != nil && c.idle == nil {
+	switch {
+	case c.idle != nil:
+		_, _, c.ended = c.await(c.parked, reflect.SelectCase{})
+		return nil
+	case of.memory != nil:
 		var over bool
 		if over, c.ended = c.giveBack(of); over {
 			return nil
 		}
-	} else if c.idle != nil {
-		_, _, c.ended = c.await(c.parked, reflect.SelectCase{})
-		return nil
 	}
 	return c.watch(c.parked)
 }

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// workers are goroutines that run the steps of calls. A goroutine that has run one keeps a stack of 16 to 128 KiB for long, so the one
-// that waits for the call must be another.
+// workers are goroutines that pack calls. To compress takes 64 KiB of stack, which a goroutine keeps for long, so the one that waits for
+// the call must be another.
 type workers struct {
 	jobs chan func()
 	idle atomic.Int32
@@ -20,13 +20,11 @@ func newWorkers(end <-chan struct{}) *workers { return &workers{jobs: make(chan 
 // run runs f on a worker and waits for it. A panic of f continues here.
 func (w *workers) run(f func()) {
 	ended := make(chan struct{})
-	returned := false
 	var panicked any
 	job := func() {
 		defer close(ended)
 		defer func() { panicked = recover() }()
 		f()
-		returned = true
 	}
 	select {
 	case w.jobs <- job:
@@ -36,9 +34,6 @@ func (w *workers) run(f func()) {
 	<-ended
 	if panicked != nil {
 		panic(panicked)
-	}
-	if !returned { // f has ended its goroutine
-		runtime.Goexit()
 	}
 }
 
