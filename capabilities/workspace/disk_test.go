@@ -301,6 +301,33 @@ func TestRenameRaces(t *testing.T) {
 	}
 }
 
+// The machine takes the directory of a handle away just after a write has made it: an error and no more.
+func TestBaseTakenAway(t *testing.T) {
+	_, inside := machine(t)
+	d := openedDisk(t, inside)
+	if err := d.MakeDirectory(t.Context(), "p"); err != nil {
+		t.Fatal(err)
+	}
+	sub, err := d.Subdirectory(t.Context(), "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var race sync.WaitGroup
+	race.Go(func() {
+		for ctx.Err() == nil {
+			_ = os.RemoveAll(filepath.Join(inside, "p")) // there or not
+		}
+	})
+	defer race.Wait()
+	defer stop()
+	for range 500 {
+		if err := sub.Write(t.Context(), "secret", "mine"); err != nil && strings.Contains(err.Error(), inside) {
+			t.Fatal(err)
+		}
+	}
+}
+
 // The same at the critical moment: after the guest's path was checked, and before it is used.
 func TestSwappedAfterTheLook(t *testing.T) {
 	outside, inside := machine(t)

@@ -334,7 +334,13 @@ func (f *folder) ensure() (made int, err error) {
 	if err := f.disk.root.MkdirAll(name(f.base), directoryMode); err != nil {
 		return 0, diskError("", err)
 	}
-	return 0, f.descend() // no transaction waits while files are made on disk
+	if err := f.descend(); err != nil {
+		return 0, err
+	}
+	if f.root == nil { // the machine moved what was just made
+		return 0, changed("/")
+	}
+	return 0, nil // no transaction waits while files are made on disk
 }
 
 // within runs change in the directory of a path, with the last name, and syncs the result to the disk.
