@@ -16,6 +16,8 @@ var memory = NewQuota("", 64<<20)
 type Quota struct {
 	name  string
 	limit int64
+	all   *Quota // nil if the quota is no part of another
+	free  int64  // bytes that do not count toward all
 
 	mu    sync.Mutex
 	used  int64
@@ -27,12 +29,22 @@ type Quota struct {
 // NewQuota returns a quota of limit bytes. Errors call it by name, e.g. "blob store".
 func NewQuota(name string, limit int64) *Quota { return &Quota{name: name, limit: limit} }
 
+// Part returns a quota like [NewQuota] whose bytes also count toward q, except the first free ones.
+func (q *Quota) Part(name string, limit, free int64) *Quota {
+	return &Quota{name: name, limit: limit, all: q, free: free}
+}
+
 // Reserve takes n bytes, or fails with abi.ErrExhausted and takes none.
 func (q *Quota) Reserve(n int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if n > q.limit-q.used {
 		return abi.Errorf(abi.CodeExhausted, "%s: %d bytes", q.name, q.limit)
+	}
+	if q.all != nil {
+		if err := q.all.Reserve(q.shared(q.used+n) - q.shared(q.used)); err != nil {
+			return err
+		}
 	}
 	q.used += n
 	return nil
@@ -43,6 +55,33 @@ func (q *Quota) Release(n int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.used -= n
+	if q.all != nil {
+		q.all.Release(q.shared(q.used+n) - q.shared(q.used))
+	}
+}
+
+// shared is how many of so many bytes count toward all.
+func (q *Quota) shared(used int64) int64 { return max(0, used-q.free) }
+
+// Quotas are quotas that the same bytes count toward.
+type Quotas []*Quota
+
+// Reserve takes n bytes of each quota, or fails with abi.ErrExhausted and takes none.
+func (all Quotas) Reserve(n int64) error {
+	for i, q := range all {
+		if err := q.Reserve(n); err != nil {
+			all[:i].Release(n)
+			return err
+		}
+	}
+	return nil
+}
+
+// Release gives n bytes back to each quota.
+func (all Quotas) Release(n int64) {
+	for _, q := range all {
+		q.Release(n)
+	}
 }
 
 // take returns a chunk of the file. The file stays open until every chunk is given back.

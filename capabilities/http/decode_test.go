@@ -330,13 +330,13 @@ func TestBindingsShareBudgets(t *testing.T) {
 		return c.(*Client)
 	}
 	first, second := client(one, Options{}), client(one, Options{Rules: []Rule{{Host: "a.example"}}})
-	if err := first.call.hold(maxMemory); err != nil {
+	if err := first.call.memory.Reserve(maxMemory); err != nil {
 		t.Fatal(err)
 	}
-	defer first.call.release(maxMemory)
-	wantError(t, second.call.hold(1), abi.ErrExhausted, "8388608 bytes")
+	defer first.call.memory.Release(maxMemory)
+	wantError(t, second.call.memory.Reserve(1), abi.ErrExhausted, "8388608 bytes")
 	for _, other := range []*Client{client(abi.WithCall(one), Options{}), client(t.Context(), Options{}), client(one, Options{Held: 16 << 20})} {
-		if err := other.call.hold(1); err != nil {
+		if err := other.call.memory.Reserve(1); err != nil {
 			t.Error(err)
 		}
 	}

@@ -46,13 +46,13 @@ type Exchange struct {
 // than the client, such as the grant of a blob that is sent. It charges the context's meter.
 func (c *Client) start(operation context.Context, q *request, timeout *uint32) (*Exchange, error) {
 	held := q.content.held()
-	if err := c.call.hold(held); err != nil {
+	if err := c.call.memory.Reserve(held); err != nil {
 		return nil, err
 	}
 	select {
 	case c.call.pending <- struct{}{}:
 	default:
-		c.call.release(held)
+		c.call.memory.Release(held)
 		return nil, abi.Errorf(abi.CodeExhausted, "http exchanges in progress: %d", cap(c.call.pending))
 	}
 	limit := c.grant.options.Timeout
@@ -72,7 +72,7 @@ func (c *Client) start(operation context.Context, q *request, timeout *uint32) (
 			cancel()
 			stop(nil)
 			q.content.close()
-			c.call.release(held)
+			c.call.memory.Release(held)
 			<-c.call.pending
 		}()
 		e.run(exchanging, c, q)
@@ -100,7 +100,7 @@ func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
 		Status: uint16(response.StatusCode), URL: q.target.String(), Redirected: q.from != "",
 		Headers: q.secrets.responseHeader(response.Header),
 	}
-	if err := c.call.hold(head.size()); err != nil {
+	if err := c.call.memory.Reserve(head.size()); err != nil {
 		e.fail(err)
 		return
 	}
@@ -232,7 +232,7 @@ func (e *Exchange) Close() error {
 	<-e.done
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.client.call.release(e.headSize)
+	e.client.call.memory.Release(e.headSize)
 	e.headSize = 0
 	if e.body == nil {
 		return nil

@@ -15,7 +15,6 @@ import (
 	nethttp "net/http"
 	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -169,9 +168,10 @@ type sizes struct {
 }
 
 func (s sizes) budget() *budget {
+	held := blob.NewQuota("bytes held for http", s.held)
 	return &budget{
-		held:     blob.NewQuota("bytes held for http", s.held),
-		memory:   memory{own: blob.NewQuota("bytes of contents, heads and rules held for http", maxMemory)},
+		held:     held,
+		memory:   blob.Quotas{held, allMemory.Part("bytes of contents, heads and rules held for http", maxMemory, freeMemory)},
 		received: blob.NewQuota("bytes received by http", s.received),
 		pending:  make(chan struct{}, s.pending),
 		decoding: make(chan struct{}, maxDecoding),
@@ -181,7 +181,7 @@ func (s sizes) budget() *budget {
 // budget is shared by all http bindings of one call.
 type budget struct {
 	held     *blob.Quota
-	memory   memory // for held bytes, except bodies
+	memory   blob.Quotas // for held bytes, except bodies
 	received *blob.Quota
 	requests atomic.Int64
 	pending  chan struct{} // one element for each exchange in progress
@@ -198,41 +198,6 @@ const (
 
 var allMemory = blob.NewQuota("bytes of contents, heads and rules held for http in all calls", maxAllMemory)
 
-// memory counts bytes for a call and for the process.
-type memory struct {
-	own *blob.Quota
-
-	mu           sync.Mutex
-	used, shared int64 // shared of them count toward allMemory
-}
-
-// Reserve takes n bytes, or fails with abi.ErrExhausted and takes none.
-func (m *memory) Reserve(n int64) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.own.Reserve(n); err != nil {
-		return err
-	}
-	more := max(0, m.used+n-freeMemory) - m.shared
-	if err := allMemory.Reserve(more); err != nil {
-		m.own.Release(n)
-		return err
-	}
-	m.used, m.shared = m.used+n, m.shared+more
-	return nil
-}
-
-// Release gives n bytes back.
-func (m *memory) Release(n int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.own.Release(n)
-	m.used -= n
-	left := max(0, m.used-freeMemory)
-	allMemory.Release(m.shared - left)
-	m.shared = left
-}
-
 const (
 	// maxRequests is how many requests one call may send, including redirects, because the host works on each outside the guest.
 	maxRequests = 8192
@@ -248,24 +213,6 @@ func (b *budget) request(n int64) error {
 		return abi.Errorf(abi.CodeExhausted, "http requests of one call: %d, with redirects, and %d for each new connection with TLS", maxRequests, handshake)
 	}
 	return nil
-}
-
-// hold reserves n bytes of memory, or fails with abi.ErrExhausted and reserves none.
-func (b *budget) hold(n int64) error {
-	if err := b.held.Reserve(n); err != nil {
-		return err
-	}
-	err := b.memory.Reserve(n)
-	if err != nil {
-		b.held.Release(n)
-	}
-	return err
-}
-
-// release gives n bytes back that hold took.
-func (b *budget) release(n int64) {
-	b.held.Release(n)
-	b.memory.Release(n)
 }
 
 // maxDecoding is how many bodies of a call are decompressed at a time.
@@ -333,12 +280,12 @@ func (c *Client) Narrow(_ context.Context, rules []WitRule) (*Client, error) {
 		}
 		size += set[i].size()
 	}
-	if err := c.call.hold(size); err != nil {
+	if err := c.call.memory.Reserve(size); err != nil {
 		return nil, err
 	}
 	// The host does not know when the last client that needs the rules is gone, but none outlives the call.
 	if size > 0 {
-		context.AfterFunc(c.call.ctx, func() { c.call.release(size) }) //nolint:contextcheck // the client may outlive the operation
+		context.AfterFunc(c.call.ctx, func() { c.call.memory.Release(size) }) //nolint:contextcheck // the client may outlive the operation
 	}
 	return &Client{grant: c.grant, call: c.call, narrowed: append([][]*compiled{set}, c.narrowed...)}, nil
 }

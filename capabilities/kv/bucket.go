@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/capabilities/internal/stores"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -116,7 +116,7 @@ func (b *Bucket) List(ctx context.Context, prefix string, limit uint32, cursor *
 	case len(prefix) > b.store.options.KeyBytes:
 		return Page{}, exhausted("bytes in a prefix", int64(b.store.options.KeyBytes), int64(len(prefix)))
 	case limit == 0:
-		return Page{}, abi.Errorf(abi.CodeInvalid, "limit: 0; a page has at least one entry")
+		return Page{}, stores.ErrNoLimit
 	}
 	limit = min(limit, maxPage)
 	var page Page
@@ -255,12 +255,8 @@ func (b *Bucket) put(ctx context.Context, c *sqlite.Conn, key, value string) err
 	case limits.Room == nil || newBytes <= bytes && newKeys <= keys:
 		return nil
 	default:
-		var own, all int64
-		const query = `SELECT coalesce(sum(iif(owner = ?, bytes, 0)), 0), coalesce(sum(bytes), 0) FROM owned`
-		if err := c.Row(ctx, query, capability.StoreOwner(b.name)).Scan(&own, &all); err != nil {
-			return err
-		}
-		return limits.Room().Check("buckets", own, all)
+		_, err = stores.CheckRoom(ctx, c, limits.Room(), "buckets", b.name, 0)
+		return err
 	}
 }
 
@@ -304,7 +300,7 @@ func (b *Bucket) checkValue(value string) error {
 }
 
 func exhausted(what string, limit, needed int64) error {
-	return abi.Errorf(abi.CodeExhausted, "kv: %s: limit %d, needed %d", what, limit, needed)
+	return stores.Exhausted("kv: "+what, limit, needed)
 }
 
 // start returns where a page starts: the prefix, or the next possible key after the one in cursor. A cursor is the last key of a

@@ -81,23 +81,12 @@ var (
 	largeInputs = blob.NewQuota("bytes of inputs for the tools of all calls", maxLarge)
 )
 
-// hold reserves room for an input, of the call and of the process.
-func (t *Toolbox) hold(n int64) (release func(), err error) {
-	if err := t.held.Reserve(n); err != nil {
-		return nil, err
-	}
-	all := largeInputs
+// room is what an input of n bytes counts toward, of the call and of the process.
+func (t *Toolbox) room(n int64) blob.Quotas {
 	if n <= smallInput {
-		all = smallInputs
+		return blob.Quotas{t.held, smallInputs}
 	}
-	if err := all.Reserve(n); err != nil {
-		t.held.Release(n)
-		return nil, err
-	}
-	return func() {
-		all.Release(n)
-		t.held.Release(n)
-	}, nil
+	return blob.Quotas{t.held, largeInputs}
 }
 
 // held is how many bytes a call may hold. Toolboxes of a call with equal limits share one quota.
@@ -176,8 +165,9 @@ func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*
 	if err := abi.Charge(ctx, len(input)); err != nil {
 		return nil, err
 	}
-	release, err := t.hold(int64(len(input)))
-	if err != nil {
+	size := int64(len(input))
+	room := t.room(size)
+	if err := room.Reserve(size); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -187,7 +177,7 @@ func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*
 	go func() {
 		defer close(c.done)
 		defer cancel()
-		defer release()
+		defer room.Release(size)
 		defer func() { c.panicked = recover() }() // Take repeats the panic on its own goroutine, where the host expects it
 		c.err = c.run(ctx, t.held, func() ([]byte, error) { return run(ctx, tool, text, capabilities) })
 	}()

@@ -4,7 +4,7 @@ import (
 	"database/sql"
 	"errors"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/internal/stores"
 )
 
 func (t *tree) revisions(path string) ([]Revision, error) {
@@ -99,11 +99,11 @@ func (t *tree) snapshot() (uint64, error) {
 	case err != nil:
 		return 0, err
 	case snapshots > t.options.Snapshots:
-		return 0, abi.Errorf(abi.CodeExhausted, "workspace: snapshots: limit %d, needed %d", t.options.Snapshots, snapshots)
+		return 0, stores.Exhausted("workspace: snapshots", t.options.Snapshots, snapshots)
 	case files > 10*t.options.Files:
-		return 0, abi.Errorf(abi.CodeExhausted, "workspace: files in snapshots: limit %d, needed %d", 10*t.options.Files, files)
+		return 0, stores.Exhausted("workspace: files in snapshots", 10*t.options.Files, files)
 	case bytes > 4*t.options.Bytes:
-		return 0, abi.Errorf(abi.CodeExhausted, "workspace: bytes in snapshots: limit %d, needed %d", 4*t.options.Bytes, bytes)
+		return 0, stores.Exhausted("workspace: bytes in snapshots", 4*t.options.Bytes, bytes)
 	}
 	return uint64(id), t.begin(task{kind: keepTask, source: t.base, snapshot: id})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/internal/stores"
 )
 
 const (
@@ -99,7 +100,7 @@ func (p place) cursor() *string {
 // place checks a limit and reads a cursor. Both come from the guest. What a cursor names is checked like any path.
 func (d *Directory) place(operation string, limit uint32, cursor *string) (place, error) {
 	if limit == 0 {
-		return place{}, errNoLimit
+		return place{}, stores.ErrNoLimit
 	}
 	if cursor == nil {
 		return place{}, nil

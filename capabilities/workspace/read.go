@@ -10,6 +10,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/internal/stores"
 )
 
 // maxEntries is the most entries in a page.
@@ -279,7 +280,7 @@ func collect(ctx context.Context, size uint64, options blob.Options, pieces iter
 // after an earlier page.
 func (d *Directory) List(ctx context.Context, path string, limit uint32, cursor *string) (Page, error) {
 	if limit == 0 {
-		return Page{}, errNoLimit
+		return Page{}, stores.ErrNoLimit
 	}
 	after, err := position(cursor)
 	if err != nil {
@@ -304,8 +305,6 @@ func (d *Directory) List(ctx context.Context, path string, limit uint32, cursor 
 	}
 	return page, nil
 }
-
-var errNoLimit = abi.Errorf(abi.CodeInvalid, "limit: 0; a page has at least one entry")
 
 // position returns the name after which a page starts, "" for the first page. A cursor is that name, encoded. A cursor that could
 // not be a name is refused.

@@ -3,7 +3,7 @@ package workspace
 import (
 	"context"
 
-	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/capabilities/internal/stores"
 )
 
 // fullError reports that a change would exceed the room of the workspace's owner, or of all, by so many bytes.
@@ -51,7 +51,7 @@ func (t *tree) settle() error {
 		return err
 	}
 	const own = `INSERT INTO owned VALUES (?, ?) ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes`
-	if _, err := t.conn.Exec(t.ctx, own, capability.StoreOwner(t.workspace), now.room-t.before.room); err != nil || !t.limited || now.room < t.before.room {
+	if _, err := t.conn.Exec(t.ctx, own, stores.Owner(t.workspace), now.room-t.before.room); err != nil || !t.limited || now.room < t.before.room {
 		return err
 	}
 	return t.checkRoom(0)
@@ -75,25 +75,11 @@ func (t *tree) checkRoom(more int64) error {
 	if t.options.Room == nil {
 		return nil
 	}
-	var own, all int64
-	const query = `SELECT coalesce(sum(iif(owner = ?, bytes, 0)), 0), coalesce(sum(bytes), 0) FROM owned`
-	if err := t.conn.Row(t.ctx, query, capability.StoreOwner(t.workspace)).Scan(&own, &all); err != nil {
-		return err
+	over, err := stores.CheckRoom(t.ctx, t.conn, t.options.Room(), "workspaces", t.workspace, more)
+	if over > 0 {
+		return &fullError{err, over}
 	}
-	own, all = own+more, all+more
-	room := t.options.Room()
-	err := room.Check("workspaces", own, all)
-	if err == nil {
-		return nil
-	}
-	full := &fullError{error: err}
-	if room.Owner > 0 {
-		full.over = own - room.Owner
-	}
-	if room.All > 0 {
-		full.over = max(full.over, all-room.All)
-	}
-	return full
+	return err
 }
 
 // drain deletes the oldest revisions of a workspace to make room for so many bytes, some at a time, and returns how many it freed.

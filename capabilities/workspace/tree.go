@@ -14,7 +14,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/internal/stores"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -448,9 +448,9 @@ func (t *tree) checkLimits(files, bytes int64) error {
 	case err != nil:
 		return err
 	case now.files > t.options.Files && now.files > t.before.files:
-		return abi.Errorf(abi.CodeExhausted, "workspace: files and directories: limit %d, needed %d", t.options.Files, now.files)
+		return stores.Exhausted("workspace: files and directories", t.options.Files, now.files)
 	case now.bytes > t.options.Bytes && now.bytes > t.before.bytes:
-		return abi.Errorf(abi.CodeExhausted, "workspace: bytes: limit %d, needed %d", t.options.Bytes, now.bytes)
+		return stores.Exhausted("workspace: bytes", t.options.Bytes, now.bytes)
 	default:
 		return nil
 	}
