@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capability"
 )
 
@@ -150,9 +149,9 @@ func ParseRemedy(kinds capability.Set, name, line string) (b Binding, ok bool) {
 // ShortRemedy returns [ParseRemedy]'s line in the short form, if permissions make a binding of this name that allows as much. Most
 // manifests bind these names there, and a name is bound in one place. Otherwise it returns line, and moves reports whether the entry
 // for the name in permissions must move into it.
-func ShortRemedy(name, line string) (remedy string, moves bool) {
-	b, ok := ParseRemedy(capabilities.Builtin, name, line)
-	if !ok || !slices.Contains(capabilities.Builtin.Permissions(), name) {
+func ShortRemedy(kinds capability.Set, name, line string) (remedy string, moves bool) {
+	b, ok := ParseRemedy(kinds, name, line)
+	if !ok || !slices.Contains(kinds.Permissions(), name) {
 		return line, false
 	}
 	var value any = true
@@ -160,7 +159,7 @@ func ShortRemedy(name, line string) (remedy string, moves bool) {
 		value = g.Short()
 	}
 	short := fmt.Sprintf(`"permissions": { %q: %s }`, name, capability.JSON(value))
-	if s, ok := ParseRemedy(capabilities.Builtin, name, short); ok && Covers([]Binding{s}, []Binding{b}) {
+	if s, ok := ParseRemedy(kinds, name, short); ok && Covers([]Binding{s}, []Binding{b}) {
 		return short, false
 	}
 	return line, true

@@ -8,16 +8,15 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/jsonform"
 )
 
-// Defaults are the bindings that commands for people add by default, each under the name of its kind: console, clock and
-// random. The host library adds none.
-func Defaults() []Binding {
+// Defaults are the bindings that commands for people add by default, each under the name of its kind: of Stile's own kinds, console,
+// clock and random. The host library adds none.
+func Defaults(kinds capability.Set) []Binding {
 	var all []Binding
-	for _, k := range capabilities.Builtin.All() {
+	for _, k := range kinds.All() {
 		if k.Default != nil {
 			all = append(all, Binding{k.Name, k.Default})
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
@@ -20,7 +21,7 @@ import (
 func TestMerge(t *testing.T) {
 	given := []Binding{{"notes", kv.Rights{Store: "mine"}}, {"clock", random.Kind.On()}}
 	asked := []Binding{{"notes", workspace.Rights{}}, {"api", http.Rights{}}}
-	got := Merge(given, asked, Defaults())
+	got := Merge(given, asked, Defaults(capabilities.Builtin))
 	want := []Binding{{"api", http.Rights{}}, {"clock", random.Kind.On()}, {"console", console.Kind.On()}, {"notes", kv.Rights{Store: "mine"}}, {"random", random.Kind.On()}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -51,7 +52,7 @@ func TestOwn(t *testing.T) {
 	if m.Bindings[0].Grant != (workspace.Rights{Path: "/a", Access: workspace.Read}) {
 		t.Error("the manifest was changed")
 	}
-	if _, err := ParseSpec("x=kv:my-notes/b"); err == nil {
+	if _, err := ParseSpec(capabilities.Builtin, "x=kv:my-notes/b"); err == nil {
 		t.Error("a binding of the command line names an extension's bucket")
 	}
 }
@@ -70,7 +71,7 @@ func TestCheckTools(t *testing.T) {
 
 func TestStateEnv(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
-	bindings, err := ParseSpecs([]string{
+	bindings, err := ParseSpecs(capabilities.Builtin, []string{
 		"api=http:https://example.com/**", "b=blob", "clock=clock", "console=console", "random=random",
 		"read=workspace:w/d", "store=kv:k", "write=workspace:w,rw",
 	})
@@ -137,7 +138,7 @@ func (noCredentials) Get(context.Context, string) (string, error) { return "", e
 // Closing an env closes its values, and none of another env.
 func TestStateRelease(t *testing.T) {
 	ctx := t.Context()
-	bindings, err := ParseSpecs([]string{"api=http:https://example.com/**", "console=console", "files=dir:" + t.TempDir() + ",rw", "kept=workspace:w,rw"})
+	bindings, err := ParseSpecs(capabilities.Builtin, []string{"api=http:https://example.com/**", "console=console", "files=dir:" + t.TempDir() + ",rw", "kept=workspace:w,rw"})
 	if err != nil {
 		t.Fatal(err)
 	}

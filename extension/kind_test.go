@@ -41,8 +41,16 @@ func TestNewKind(t *testing.T) {
 	if _, err := Parse(m.Canonical()); err == nil {
 		t.Error("a set without it knows it")
 	}
-	if g, err := kinds.ParseSpec("desk", "lamp"); err != nil || g != capability.Grant(lamp.On()) {
-		t.Errorf("the command line has %v, %v", g, err)
+	if given, err := ParseSpecs(kinds, []string{"desk=lamp"}); err != nil || !reflect.DeepEqual(given, want[:1]) {
+		t.Errorf("the command line has %v, %v", given, err)
+	}
+	if remedy, moves := ShortRemedy(kinds, "lamp", `"bindings": { "lamp": {"lamp":true} }`); remedy != `"permissions": { "lamp": true }` || moves {
+		t.Errorf("the short remedy is %s, %t", remedy, moves)
+	}
+	lit := lamp.Kind
+	lit.Default = lamp.On()
+	if defaults := Defaults(capabilities.Builtin.With(&lit)); !reflect.DeepEqual(without(names(defaults), names(Defaults(capabilities.Builtin))), []string{"lamp"}) {
+		t.Errorf("the defaults are %v", defaults)
 	}
 	var wrong *capability.MistakeError
 	if _, err := kinds.ParseSpec("desk", "lamb"); !errors.As(err, &wrong) || wrong.Fix != "lamp" {
@@ -67,4 +75,12 @@ func TestSetRefusesDoubles(t *testing.T) {
 		}
 	}()
 	capabilities.Builtin.With(&capability.Kind{Name: "kv"})
+}
+
+func names(bindings []Binding) []string {
+	names := make([]string, len(bindings))
+	for i, b := range bindings {
+		names[i] = b.Name
+	}
+	return names
 }

@@ -3,6 +3,7 @@ package extension_test
 import (
 	"testing"
 
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/extension"
 )
 
@@ -23,7 +24,7 @@ func TestShortRemedy(t *testing.T) {
 		if c.want == "" {
 			c.want = c.line
 		}
-		if got, moves := extension.ShortRemedy(c.name, c.line); got != c.want || moves != c.moves {
+		if got, moves := extension.ShortRemedy(capabilities.Builtin, c.name, c.line); got != c.want || moves != c.moves {
 			t.Errorf("ShortRemedy(%q, %s) = %s, %t; want %s, %t", c.name, c.line, got, moves, c.want, c.moves)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/capability"
@@ -80,11 +81,11 @@ func TestOwnByScope(t *testing.T) {
 				seen[store] = who
 			}
 			// A person reaches it by name.
-			b, err := ParseSpec("x=workspace:" + own[1].Grant.(workspace.Rights).Store)
+			b, err := ParseSpec(capabilities.Builtin, "x=workspace:"+own[1].Grant.(workspace.Rights).Store)
 			if err != nil || b.Grant != own[1].Grant {
 				t.Errorf("%s: %v, %v", who, b, err)
 			}
-			if _, err := ParseSpec("x=kv:" + own[0].Grant.(kv.Rights).Store); err == nil {
+			if _, err := ParseSpec(capabilities.Builtin, "x=kv:"+own[0].Grant.(kv.Rights).Store); err == nil {
 				t.Errorf("a command line binds the bucket of %s", who)
 			}
 		}
@@ -93,7 +94,7 @@ func TestOwnByScope(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"a.notes", "agent..notes", "agent.a.b.notes", ".notes", "agent.a.", "shared.a.notes", "agent.A.notes", "agent.a.no\ntes"} {
-		if _, err := ParseSpec("x=workspace:" + bad); err == nil {
+		if _, err := ParseSpec(capabilities.Builtin, "x=workspace:"+bad); err == nil {
 			t.Errorf("%q names a workspace", bad)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/jsonform"
 )
@@ -33,10 +32,10 @@ const (
 
 // ParseSpecs reads the bindings of a command line with [ParseSpec], in byte order of their names. Several http specs with
 // one name are the rules of one binding; any other name occurs once. An error is a *[SpecError].
-func ParseSpecs(specs []string) ([]Binding, error) {
+func ParseSpecs(kinds capability.Set, specs []string) ([]Binding, error) {
 	var all []Binding
 	for _, spec := range specs {
-		b, err := ParseSpec(spec)
+		b, err := ParseSpec(kinds, spec)
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +64,7 @@ func ParseSpecs(specs []string) ([]Binding, error) {
 //
 // [capability.Kind.ParseSpec] of the kind reads what follows KIND. `stile run --help` lists the forms of all kinds.
 // A comma in a URL is written %2C; the path of a directory has none. An error is a *[SpecError].
-func ParseSpec(spec string) (Binding, error) {
+func ParseSpec(kinds capability.Set, spec string) (Binding, error) {
 	fail := func(instead, format string, args ...any) (Binding, error) {
 		return Binding{}, &SpecError{spec, fmt.Sprintf(format, args...), instead}
 	}
@@ -82,7 +81,7 @@ func ParseSpec(spec string) (Binding, error) {
 	if text := reservedBinding(name); text != "" {
 		return fail(freeBinding, "%s", text)
 	}
-	grant, err := capabilities.Builtin.ParseSpec(name, rest)
+	grant, err := kinds.ParseSpec(name, rest)
 	if wrong, ok := errors.AsType[*capability.MistakeError](err); ok {
 		return Binding{}, &SpecError{spec, wrong.Text, wrong.Fix}
 	}

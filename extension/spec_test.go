@@ -61,7 +61,7 @@ func TestParseSpecs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := ParseSpecs(tt.specs)
+			got, err := ParseSpecs(capabilities.Builtin, tt.specs)
 			if err != nil || !reflect.DeepEqual(got, tt.want) {
 				t.Errorf("got  %+v, %v\nwant %+v", got, err, tt.want)
 			}
@@ -121,7 +121,7 @@ func TestParseSpecsRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(strings.Join(tt.specs, " "), func(t *testing.T) {
-			got, err := ParseSpecs(tt.specs)
+			got, err := ParseSpecs(capabilities.Builtin, tt.specs)
 			var problem *SpecError
 			if !errors.As(err, &problem) || got != nil {
 				t.Fatalf("got %v, %v", got, err)
@@ -138,7 +138,7 @@ func FuzzSpec(f *testing.F) {
 	f.Add("notes=workspace:NAME/path,rw")
 	f.Add("cache=kv:x")
 	f.Fuzz(func(t *testing.T, spec string) {
-		b, err := ParseSpec(spec)
+		b, err := ParseSpec(capabilities.Builtin, spec)
 		if err != nil {
 			var problem *SpecError
 			if !errors.As(err, &problem) || problem.Instead == "" {

@@ -100,7 +100,7 @@ func TestFrame(t *testing.T) {
 		"Caused by Error: at 12:30:45 (x)\n    at tool.ts:5:3": "tool.ts:5:3",
 		"Caused by Error: since 12:30:45":                      "",
 	} {
-		f, _ := explain(&host.GuestError{Failure: abi.Failure{Stack: stack}}, host.Usage{})
+		f, _ := new(endpoint).explain(&host.GuestError{Failure: abi.Failure{Stack: stack}}, host.Usage{})
 		if f.At != want {
 			t.Errorf("%q: got %q, want %q", stack, f.At, want)
 		}

@@ -9,6 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	captools "github.com/stilehost/stile/capabilities/tools"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/turns"
@@ -34,8 +35,9 @@ type codeOutput struct {
 const toolsBinding = "tools"
 
 // CodeBindings are the bindings of the code that code_run runs, with their interfaces, in the form that toolchain.Evaluator takes.
-func CodeBindings() map[string]string {
-	known := extension.Known(extension.Defaults())
+// kinds are those of the manager.
+func CodeBindings(kinds capability.Set) map[string]string {
+	known := extension.Known(extension.Defaults(kinds))
 	known[toolsBinding] = captools.Interface
 	return known
 }
@@ -64,7 +66,7 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 	if err != nil {
 		return nil, err
 	}
-	env, err := extension.NewState("", r.log(ctx)).Env(ctx, extension.Defaults()) // these bindings keep nothing
+	env, err := extension.NewState("", r.log(ctx)).Env(ctx, extension.Defaults(r.options.Manager.Kinds())) // these bindings keep nothing
 	if err != nil {
 		return nil, err
 	}

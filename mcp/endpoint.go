@@ -136,7 +136,7 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 			if call, ok := r.(*sdk.CallToolRequest); ok {
 				if missing := e.missing(ctx, call.Params.Name); missing != nil {
-					f, _ := explain(missing, host.Usage{})
+					f, _ := e.explain(missing, host.Usage{})
 					return f.result(false), nil
 				}
 			}

@@ -48,10 +48,10 @@ type denial struct {
 	Permission string `json:"permission,omitempty"`
 }
 
-func denied(d abi.Denial) denial {
+func (e *endpoint) denied(d abi.Denial) denial {
 	shown := denial{Binding: d.Binding, Operation: d.Operation, Reason: d.Reason}
 	if !d.Private {
-		shown.Permission, _ = extension.ShortRemedy(d.Binding, d.Remedy)
+		shown.Permission, _ = extension.ShortRemedy(e.options.Manager.Kinds(), d.Binding, d.Remedy)
 	}
 	return shown
 }
@@ -65,7 +65,7 @@ var kinds = map[lifecycle.FailureKind]string{
 }
 
 // explain assigns an error to one of the kinds. ok is false for a fault of the host, whose text a model must not see.
-func explain(err error, usage host.Usage) (f failure, ok bool) {
+func (e *endpoint) explain(err error, usage host.Usage) (f failure, ok bool) {
 	sorted := lifecycle.Sort(err)
 	f = failure{
 		Kind: kinds[sorted.Kind], Message: printable.Short(err.Error(), maxMessage), Stage: string(sorted.Stage), Problems: sorted.Problems, Limit: sorted.Limit, Value: sorted.Value,
@@ -79,11 +79,11 @@ func explain(err error, usage host.Usage) (f failure, ok bool) {
 		return failure{Kind: "host", Message: "the host itself failed, not the tool; the host's log says more"}, false
 	}
 	for _, d := range usage.Denials {
-		f.Denied = append(f.Denied, denied(d))
+		f.Denied = append(f.Denied, e.denied(d))
 	}
 	if d := sorted.Denial; d != nil {
 		if len(f.Denied) == 0 {
-			f.Denied = []denial{denied(*d)}
+			f.Denied = []denial{e.denied(*d)}
 		}
 		f.Message = d.Text()
 		if sorted.Ceiling != nil {

@@ -18,6 +18,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/extension"
@@ -73,7 +74,7 @@ func newHome(t *testing.T, policyText string) *home {
 		if sharedTools, err = toolchain.New(context.Background(), sharedHost, toolchain.Options{CacheDir: cacheDir, KeyDir: keyDir}); err != nil {
 			t.Fatal(err)
 		}
-		if sharedEvaluator, err = sharedTools.Evaluator(context.Background(), CodeBindings()); err != nil {
+		if sharedEvaluator, err = sharedTools.Evaluator(context.Background(), CodeBindings(capabilities.Builtin)); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -62,7 +62,7 @@ func add[In, Out any](e *endpoint, name, title, description string, h hints, do 
 		}
 		r, done, err := e.begin(call, tool)
 		if err != nil {
-			f, _ := explain(err, host.Usage{})
+			f, _ := e.explain(err, host.Usage{})
 			return f.result(false), nil
 		}
 		defer done()

@@ -64,7 +64,7 @@ func (e *endpoint) caller(name string, o *offer) sdk.ToolHandler {
 		}
 		r, done, err := e.begin(call, tool)
 		if err != nil {
-			f, _ := explain(err, host.Usage{})
+			f, _ := e.explain(err, host.Usage{})
 			return f.result(tool.OutputSchema != nil), nil
 		}
 		defer done()
@@ -91,7 +91,7 @@ func (e *endpoint) caller(name string, o *offer) sdk.ToolHandler {
 
 // fail reports a failure. A cancelled call gets no answer.
 func (r *request) fail(err error, usage host.Usage) (*sdk.CallToolResult, error) {
-	f, ok := explain(err, usage)
+	f, ok := r.explain(err, usage)
 	if !ok {
 		r.options.Logger.Error("a call over MCP", "tool", r.tool.Name, "error", err)
 	}

@@ -141,7 +141,7 @@ func (e *endpoint) addWriting() {
 
 // ungenerated explains why nothing was generated. The generator's own words go to the requester.
 func (r *request) ungenerated(err error) (*sdk.CallToolResult, error) {
-	if _, ok := explain(err, host.Usage{}); ok {
+	if _, ok := r.explain(err, host.Usage{}); ok {
 		return nil, err
 	}
 	f := failure{Kind: "failed", Message: printable.Short(err.Error(), maxMessage)}
@@ -199,7 +199,7 @@ func (r *request) written(ctx context.Context, w *lifecycle.Written, spent *Spen
 	out := &writeOutput{
 		State: string(w.Release.State), Extension: w.Release.Name, Version: w.Version.Manifest.Version, Scope: w.Release.Scope.String(),
 		Release: w.Release.ID, Digest: w.Release.Digest, Unchanged: w.Unchanged, Tools: []toolOutput{}, TookMS: map[string]float64{},
-		Changes: texts(w.Changes), Cut: texts(w.Cut), Tests: testsOf(w.Tests), Generation: spent, Warnings: w.Version.Warnings(), Unasked: w.Version.Unasked(),
+		Changes: texts(w.Changes), Cut: texts(w.Cut), Tests: testsOf(w.Tests), Generation: spent, Warnings: w.Version.Warnings(), Unasked: r.options.Manager.Unasked(w.Version),
 	}
 	for _, t := range w.Version.Tools {
 		out.Tools = append(out.Tools, toolOutput{extension.ToolName(w.Release.Name, t.Name), printable.Text(t.Description)})

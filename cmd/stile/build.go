@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/sha256hex"
 )
@@ -75,7 +76,7 @@ func (c *buildCommand) wants() (w wants, err error) {
 		if err != nil {
 			return wants{}, err
 		}
-		w.manifest, w.bindings = c.Manifest, extension.Known(extension.Merge(m.Bindings, extension.Defaults()))
+		w.manifest, w.bindings = c.Manifest, extension.Known(extension.Merge(m.Bindings, extension.Defaults(capabilities.Builtin)))
 	}
 	for _, name := range c.Import {
 		if !strings.Contains(name, ":") {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/host/recording"
@@ -119,7 +120,7 @@ func (c *callsReplayCommand) Run(ctx context.Context, s *streams) (err error) {
 // component returns the recorded component, or the one of --with, built for the recorded bindings.
 func (c *callsReplayCommand) component(ctx context.Context, n *session, store *recording.Store, r *host.Recording) (*host.Component, error) {
 	if c.With != "" {
-		bindings := extension.Known(extension.Defaults())
+		bindings := extension.Known(extension.Defaults(capabilities.Builtin))
 		maps.Copy(bindings, r.Bindings)
 		component, _, err := n.load(ctx, c.With, wants{bindings: bindings})
 		return component, err

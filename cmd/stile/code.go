@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
@@ -51,7 +52,7 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	return c.forCall(ctx, s, c.inputFlags, func(e *extensions, viewer lifecycle.Viewer, limits host.Limits, input []byte) (err error) {
-		known := extension.Known(extension.Merge(bindings, extension.Defaults()))
+		known := extension.Known(extension.Merge(bindings, extension.Defaults(capabilities.Builtin)))
 		env := host.Env{}
 		if known["tools"] == "" { // --bind may have its own tools
 			toolbox, err := e.Toolbox(viewer, nil) //nolint:contextcheck // it looks for changes, and no call should cut that short

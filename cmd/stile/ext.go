@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/extension"
@@ -263,7 +264,7 @@ func (e *extensions) evaluator(ctx context.Context) (*toolchain.Evaluator, error
 	if err != nil {
 		return nil, err
 	}
-	e.evaluated, err = t.Evaluator(ctx, mcp.CodeBindings())
+	e.evaluated, err = t.Evaluator(ctx, mcp.CodeBindings(capabilities.Builtin))
 	return e.evaluated, err
 }
 

@@ -56,7 +56,7 @@ func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *life
 	if w.Unchecked != nil {
 		s.say("stile: %s", printable.Text(w.Unchecked.Error()))
 	}
-	for _, warning := range slices.Concat(w.Version.Warnings(), w.Version.Unasked()) {
+	for _, warning := range slices.Concat(w.Version.Warnings(), e.Unasked(w.Version)) {
 		s.say("stile: warning: %s", warning)
 	}
 	err := f.decide(ctx, s, e, w)

@@ -9,6 +9,7 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
@@ -190,7 +191,7 @@ func (f *failure) deny(err error, d abi.Denial, above *lifecycle.CeilingError) {
 		f.Message = printable.Text(above.Error())
 		return
 	}
-	f.Denial.Remedy, f.Denial.moves = extension.ShortRemedy(d.Binding, d.Remedy)
+	f.Denial.Remedy, f.Denial.moves = extension.ShortRemedy(capabilities.Builtin, d.Binding, d.Remedy)
 }
 
 // kindOf returns the kind of a sorted error.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
@@ -105,7 +106,7 @@ func (e *extensions) generate(ctx context.Context, g *generate.Generator, v life
 		generation, err = e.BeginGeneration(ctx, draft)
 		return err
 	}
-	r.Bindings = extension.Defaults()
+	r.Bindings = extension.Defaults(capabilities.Builtin)
 	for _, a := range e.Policy().Approve {
 		r.Bindings = extension.Merge(r.Bindings, a.Bindings)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 )
@@ -20,7 +21,7 @@ func (e *boundError) Unwrap() error { return e.error }
 // remedy returns the binding that would allow what was denied. It is empty if there is none, or if the command line did not bind the
 // name.
 func (e *boundError) remedy(d abi.Denial) string {
-	all, err := extension.ParseSpecs(e.specs)
+	all, err := extension.ParseSpecs(capabilities.Builtin, e.specs)
 	if err != nil {
 		return ""
 	}
@@ -36,7 +37,7 @@ func (e *boundError) remedy(d abi.Denial) string {
 		}
 		wanted, _ := d.Wants.(capability.Wanted)
 		remedy := g.Remedy(spec, wanted.Grant)
-		if _, err := extension.ParseSpec(remedy); err != nil {
+		if _, err := extension.ParseSpec(capabilities.Builtin, remedy); err != nil {
 			return ""
 		}
 		return remedy

@@ -100,7 +100,7 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	defer func() { err = errors.Join(err, n.Close()) }()
 
 	// Without their interfaces, the defaults could not even be denied.
-	component, wasm, err := n.load(ctx, c.File, wants{manifest: c.Manifest, bindings: extension.Known(extension.Merge(bindings, extension.Defaults()))})
+	component, wasm, err := n.load(ctx, c.File, wants{manifest: c.Manifest, bindings: extension.Known(extension.Merge(bindings, extension.Defaults(capabilities.Builtin)))})
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (c *callFlags) call(
 
 // bindings returns the bindings of the command line, then the manifest's, then the defaults.
 func (c *callFlags) bindings() (*extension.Manifest, []extension.Binding, error) {
-	given, err := extension.ParseSpecs(c.Bind)
+	given, err := extension.ParseSpecs(capabilities.Builtin, c.Bind)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -168,7 +168,7 @@ func (c *callFlags) bindings() (*extension.Manifest, []extension.Binding, error)
 		asked = manifest.Own(extension.Scope{Kind: extension.Shared})
 	}
 	if !c.NoDefaults {
-		defaults = extension.Defaults()
+		defaults = extension.Defaults(capabilities.Builtin)
 	}
 	return manifest, extension.Merge(given, asked, defaults), nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
@@ -28,7 +29,7 @@ func (n *session) toolbox(ctx context.Context, state *extension.State, files []s
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		env, err := state.Env(ctx, extension.Defaults())
+		env, err := state.Env(ctx, extension.Defaults(capabilities.Builtin))
 		if err != nil {
 			return nil, err
 		}

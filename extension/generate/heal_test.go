@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/typecheck"
@@ -69,7 +70,7 @@ func (p *pipeline) try(ctx context.Context, d generate.Draft) error {
 		return fmt.Errorf("parse: %w", err)
 	}
 	c, err := p.tools.Build(ctx, toolchain.Source{
-		FS: fstest.MapFS{d.File: {Data: []byte(d.Source)}}, Entry: d.File, Bindings: extension.Known(extension.Merge(m.Bindings, extension.Defaults())),
+		FS: fstest.MapFS{d.File: {Data: []byte(d.Source)}}, Entry: d.File, Bindings: extension.Known(extension.Merge(m.Bindings, extension.Defaults(capabilities.Builtin))),
 	})
 	if err != nil {
 		return fmt.Errorf("build: %w", err)
@@ -84,7 +85,7 @@ func (p *pipeline) try(ctx context.Context, d generate.Draft) error {
 	}
 	if err == nil {
 		err = p.types.Check(ctx, typecheck.Request{
-			Files: map[string][]byte{d.File: []byte(d.Source)}, Entry: d.File, Bindings: extension.Known(extension.Merge(m.Bindings, extension.Defaults())),
+			Files: map[string][]byte{d.File: []byte(d.Source)}, Entry: d.File, Bindings: extension.Known(extension.Merge(m.Bindings, extension.Defaults(capabilities.Builtin))),
 		})
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/jslex"
@@ -18,6 +19,8 @@ import (
 
 // Input is what a report is made from.
 type Input struct {
+	// Kinds say which globals of the environment need a binding. Default: [capabilities.Builtin].
+	Kinds capability.Set
 	// FS is the source tree, with packages in its node_modules, and Entry the module that exports the extension. Inspect reads
 	// all code in FS. Leave out files that are in no bundle, such as tests of packages, to keep them out of the report.
 	FS    fs.FS
@@ -115,7 +118,11 @@ const (
 
 // Inspect makes a report. It reads files as tokens and runs nothing. The report lists what it cannot read.
 func Inspect(in Input) Report {
+	if len(in.Kinds.All()) == 0 {
+		in.Kinds = capabilities.Builtin
+	}
 	c := &collector{
+		needs:  globals(in.Kinds),
 		report: Report{Entry: oneLine(in.Entry), ComponentSize: in.Component},
 		env:    map[string][]Place{}, hosts: map[string][]Place{}, globals: map[string][]Place{},
 	}
@@ -173,6 +180,7 @@ func codeFiles(fsys fs.FS) (own, packages []codeFile) {
 type collector struct {
 	report              Report
 	read                int64
+	needs               map[string]string // globals, and the interfaces they need
 	env, hosts, globals map[string][]Place
 	inFile              map[*[]Sign]int
 }

@@ -4,20 +4,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/jslex"
 )
 
 // globals are names of the environment and the interfaces they need.
-var globals = func() map[string]string {
+func globals(kinds capability.Set) map[string]string {
 	all := map[string]string{}
-	for _, k := range capabilities.Builtin.All() {
+	for _, k := range kinds.All() {
 		for _, name := range k.Globals {
 			all[name] = k.Interface
 		}
 	}
 	return all
-}()
+}
 
 // scan goes through the tokens of a file.
 type scan struct {
@@ -85,7 +85,7 @@ func (v *scan) word(i int, inner bool) {
 		v.global(i, name)
 	}
 	if v.is(i+1, ".") && i+2 < len(v.tokens) {
-		if iface := globals[name+"."+v.at(i+2)]; iface != "" {
+		if iface := v.needs[name+"."+v.at(i+2)]; iface != "" {
 			v.use(v.globals, iface, v.source, v.offset(i))
 		}
 	}
@@ -104,7 +104,7 @@ func (v *scan) ofGlobal(i int) bool {
 
 // global notes the use of a global.
 func (v *scan) global(i int, name string) {
-	if iface := globals[name]; iface != "" {
+	if iface := v.needs[name]; iface != "" {
 		v.use(v.globals, iface, v.source, v.offset(i))
 	}
 }

@@ -282,7 +282,7 @@ func (m *Manager) environment(ctx context.Context, a *active) (env host.Env, mad
 	if a.env == nil {
 		limited := *a.manifest
 		limited.Bindings, _ = m.policy.Load().Limit(a.manifest.Bindings)
-		env, err := m.options.State.Env(ctx, extension.Merge(limited.Own(a.scope), extension.Defaults()))
+		env, err := m.options.State.Env(ctx, m.withDefaults(limited.Own(a.scope)))
 		if err != nil {
 			return nil, 0, err
 		}

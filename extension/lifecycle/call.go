@@ -273,7 +273,7 @@ func (m *Manager) call(ctx context.Context, c Call, o offer) (result host.Result
 func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Component, env host.Env, made int) (_ host.Result, began bool, _ error) {
 	a := o.release
 	if c.Log != nil {
-		logs := slices.DeleteFunc(extension.Merge(a.manifest.Bindings, extension.Defaults()), func(b extension.Binding) bool { return !b.Grant.Kind().Logs })
+		logs := slices.DeleteFunc(m.withDefaults(a.manifest.Bindings), func(b extension.Binding) bool { return !b.Grant.Kind().Logs })
 		apart, err := extension.NewState("", c.Log).Env(ctx, logs) // these bindings keep nothing
 		if err != nil {
 			return host.Result{}, false, err

@@ -118,10 +118,11 @@ func (v *Version) Warnings() (lines []string) {
 	return lines
 }
 
-// Unasked returns the bindings that its code uses and its manifest does not ask for, one a line. A call that uses one fails.
-func (v *Version) Unasked() (lines []string) {
+// Unasked returns the bindings that the code of a version uses and its manifest does not ask for, one a line. A call that uses one fails.
+func (m *Manager) Unasked(v *Version) (lines []string) {
+	defaults := extension.Defaults(m.options.Kinds)
 	for _, use := range v.Report.UndeclaredBindings {
-		if !slices.ContainsFunc(extension.Defaults(), func(b extension.Binding) bool { return b.Name == use.Name }) {
+		if !slices.ContainsFunc(defaults, func(b extension.Binding) bool { return b.Name == use.Name }) {
 			lines = append(lines, printable.Line(fmt.Sprintf("%s uses env.%s, which the manifest does not ask for", use.Places[0], use.Name)))
 		}
 	}

@@ -299,6 +299,11 @@ func (m *Manager) source(ctx context.Context, v *Version) (toolchain.Source, err
 	return m.sourceOf(ctx, &again, derived, v.Lock, true)
 }
 
+// withDefaults adds the bindings that every extension has.
+func (m *Manager) withDefaults(bindings []extension.Binding) []extension.Binding {
+	return extension.Merge(bindings, extension.Defaults(m.options.Kinds))
+}
+
 // sourceOf resolves packages, keeping those of a lockfile, and assembles the tree, including the module derived from the entry. It
 // sets the lockfile and the packages of v.
 func (m *Manager) sourceOf(ctx context.Context, v *Version, derived *inspect.Derived, lock []byte, fresh bool) (toolchain.Source, error) {
@@ -306,7 +311,7 @@ func (m *Manager) sourceOf(ctx context.Context, v *Version, derived *inspect.Der
 	if derived != nil {
 		tree, entry = derived.Tree(tree), derived.Entry
 	}
-	bindings := extension.Known(extension.Merge(v.Manifest.Bindings, extension.Defaults()))
+	bindings := extension.Known(m.withDefaults(v.Manifest.Bindings))
 	found, err := npm.Imports(ctx, tree, entry, m.options.Bundler)
 	if err != nil {
 		return toolchain.Source{}, Mendable(extension.StageBundle, err)
@@ -407,7 +412,7 @@ func (b *build) report(context.Context) error {
 			return err
 		}
 	}
-	in := inspect.Input{FS: tree, Entry: v.Entry, Bindings: v.Manifest.Bindings, Component: int64(len(b.wasm))}
+	in := inspect.Input{Kinds: b.options.Kinds, FS: tree, Entry: v.Entry, Bindings: v.Manifest.Bindings, Component: int64(len(b.wasm))}
 	for _, p := range v.Packages {
 		in.Packages = append(in.Packages, inspect.PackageInfo{Name: p.Name, Version: p.Version, License: p.License, Size: p.Size, Warnings: p.Warnings})
 	}
@@ -452,7 +457,7 @@ func (b *build) test(ctx context.Context) (err error) {
 
 func (m *Manager) trial(ctx context.Context, c *host.Component, v *Version) ([]trial.Result, error) {
 	return trial.Run(ctx, trial.Request{
-		Component: c, Bindings: extension.Merge(v.Manifest.Bindings, extension.Defaults()), Tests: v.Manifest.Tests,
+		Component: c, Bindings: m.withDefaults(v.Manifest.Bindings), Tests: v.Manifest.Tests,
 	})
 }
 
