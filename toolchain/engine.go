@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stilehost/stile/internal/child"
 	"github.com/stilehost/stile/internal/sha256hex"
 )
 
@@ -138,8 +139,9 @@ func engineFromNPM(ctx context.Context, o engineOptions) (_ []byte, err error) {
 		return nil, engineError("there is no disk space for the download", "Check the temporary folder.", err)
 	}
 	// This overrides the user's npm settings that could change the result. Registry and proxy stay the user's.
-	cmd := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-bin-links",
+	line := child.WithMemory(1<<30, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-bin-links",
 		"--no-update-notifier", "--no-progress", "--no-global", "--no-dry-run", "--no-engine-strict", "--install-strategy=hoisted", "--loglevel=error")
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	cmd.Dir = dir
 	cmd.WaitDelay = 5 * time.Second
 	var said bytes.Buffer

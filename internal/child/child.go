@@ -1,4 +1,4 @@
-// Package child runs a program for work that cannot be stopped within this process. The operating system bounds the program's
+// Package child runs a program for work that cannot be stopped within this process. The operating system limits the program's
 // processor time and memory. The program ends with its context and, on Linux, with this process, however that ends.
 package child
 
@@ -10,6 +10,7 @@ import (
 	"io"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -120,9 +121,16 @@ func Run(ctx context.Context, commandLine, env []string, most Limits, talk func(
 	return nil
 }
 
-var outOfMemory = lazyregexp.New(`memory allocation of \d+ bytes failed|[Cc]annot allocate memory|out of memory|[Rr]esource temporarily unavailable|errno=11\b`)
+// WithMemory returns the command line of a program that does not limit itself. The operating system limits the memory that the program and
+// all that it starts may each allocate, in bytes. macOS does not enforce this limit.
+func WithMemory(most int64, commandLine ...string) []string {
+	// A lower limit of this process stays.
+	return append([]string{"/bin/sh", "-c", `ulimit -d "$0" 2>/dev/null; exec "$@"`, strconv.FormatInt(most>>10, 10)}, commandLine...)
+}
 
-// OutOfMemory matches the messages of Go, Rust and the system when memory runs out, or does not suffice for a thread's stack.
+var outOfMemory = lazyregexp.New(`memory allocation of \d+ bytes failed|[Cc]annot allocate memory|out of memory|Array buffer allocation failed|bad_alloc|[Rr]esource temporarily unavailable|errno=11\b`)
+
+// OutOfMemory matches the messages of Go, Rust, C++, Node.js and the system when memory runs out, or does not suffice for a thread's stack.
 func OutOfMemory(words string) bool { return outOfMemory.MatchString(words) }
 
 // beginning keeps the first MaxWords bytes that are written to it.

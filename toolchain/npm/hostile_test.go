@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -674,6 +675,27 @@ func TestNPMCacheIsBounded(t *testing.T) {
 	}
 	if _, err := os.Stat(large); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the cache is still too large: %v", err)
+	}
+}
+
+// TestMemoryIsBounded has a registry answer with what npm keeps in memory: text that never ends, and millions of small values.
+func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	r := newRegistry(t)
+	for name, part := range map[string]string{"text": strings.Repeat(" ", 1<<20), "values": strings.Repeat("[],", 1<<18)} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, err := fmt.Fprintf(w, `{"name": "p", "versions": {}, "values": [`)
+			for n := 0; n < 768 && err == nil; n++ { // without its limit, npm fails with another message, because it makes one string of this
+				_, err = io.WriteString(w, part)
+			}
+		}))
+		t.Cleanup(server.Close)
+		c := r.client(t, Options{})
+		c.user, c.maxMemory = userOf(server.URL, "fetch-retries=0\n"), 320<<20
+		_, err := resolve(t, c, map[string]string{"p": "*"})
+		if got := problems(t, err); !strings.Contains(got, "npm needs more than 320 MiB of memory") {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }
 

@@ -61,7 +61,8 @@ type Client struct {
 
 	running *turns.Places // for runs of npm: at most half of the processors, as for builds
 
-	maxCache int64 // bytes in npm's own cache
+	maxCache  int64 // bytes in npm's own cache
+	maxMemory int64 // bytes that one run of npm may allocate
 
 	asking chan struct{} // has room for one who reads or sets user
 	user   *userSettings // nil until npm has reported them
@@ -85,7 +86,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registry keys: %w", err)
 	}
-	c := &Client{o: o, keys: keys, running: turns.New(max(1, runtime.GOMAXPROCS(0)/2)), maxCache: maxNPMCache, asking: make(chan struct{}, 1)}
+	c := &Client{o: o, keys: keys, running: turns.New(max(1, runtime.GOMAXPROCS(0)/2)), maxCache: maxNPMCache, maxMemory: maxMemory, asking: make(chan struct{}, 1)}
 	if err := sweepFolders(); err != nil && o.Logger != nil {
 		o.Logger.Warn("folders of processes that were killed were not removed", "error", err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/stilehost/stile/internal/child"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/toolchain"
@@ -131,6 +132,9 @@ const maxOutput = 64 << 20
 // maxSaid bounds npm's messages, and what is kept of its output for an error.
 const maxSaid = 1 << 20
 
+// maxMemory is what one run of npm may allocate. Without a limit, 1,700 packages take 600 MiB, which is several times as many as are allowed.
+const maxMemory = 1 << 30
+
 // run runs npm in the project, or in the folder for `npm view`. read, if not nil, reads its output, which is JSON.
 func (w *workplace) run(ctx context.Context, read func(out io.Reader) error, args ...string) error {
 	npm, err := findNPM(w.c.o.NPM)
@@ -145,8 +149,10 @@ func (w *workplace) run(ctx context.Context, read func(out io.Reader) error, arg
 	defer cancel(nil)
 	// With a prefix npm looks for no project in the folders above.
 	args = append(args, "--json", "--prefix="+w.path(folder), "--userconfig="+w.path("npmrc"), "--globalconfig="+w.path("home/none"), "--cache="+w.c.npmCache(w))
-	cmd := command(ctx, w.path(folder), npm, args...)
-	cmd.Env = append(environment(os.Environ()), "HOME="+w.path("home"), "USERPROFILE="+w.path("home"), "TMPDIR="+w.path("tmp"))
+	most := w.c.maxMemory
+	cmd := command(ctx, w.path(folder), child.WithMemory(most, append([]string{npm}, args...)...)...)
+	cmd.Env = append(environment(os.Environ()), "HOME="+w.path("home"), "USERPROFILE="+w.path("home"), "TMPDIR="+w.path("tmp"),
+		fmt.Sprintf("NODE_OPTIONS=--max-old-space-size=%d", most*3/4>>20)) // so that it collects its garbage in time
 	output, err := w.root.Create("output") // a registry can make npm write more than fits into memory
 	if err != nil {
 		return noRoom(err)
@@ -172,6 +178,10 @@ func (w *workplace) run(ctx context.Context, read func(out io.Reader) error, arg
 		return tooLarge("npm wrote more than 64 MiB about the packages", "64 MiB")
 	case err != nil:
 		head, _ := io.ReadAll(io.NewSectionReader(output, 0, maxSaid)) // without the output, npm's messages remain
+		status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		if status.Signaled() || child.OutOfMemory(text.String()) || child.OutOfMemory(string(head)) { // Node.js does not always get to say so
+			return tooLarge(fmt.Sprintf("npm needs more than %d MiB of memory for what the registry answers", most>>20), fmt.Sprintf("%d MiB", most>>20))
+		}
 		return explain(head, text.String(), err)
 	}
 	if m := unwritten.FindStringSubmatch(text.String()); m != nil {
@@ -202,8 +212,8 @@ var steps = map[string]string{
 }
 
 // command is npm with a folder to run in. Everything it starts ends with it, because the npm on PATH may start another one.
-func command(ctx context.Context, dir, npm string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, npm, args...)
+func command(ctx context.Context, dir string, commandLine ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, commandLine[0], commandLine[1:]...)
 	cmd.Dir = dir
 	cmd.WaitDelay = 5 * time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
