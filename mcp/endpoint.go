@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -148,8 +149,17 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		if err == nil && largeAnswers[method] {
 			err = e.answer(ctx, result, under)
 		}
-		return result, err
+		return result, encodable(err)
 	}
+}
+
+// encodable leaves data that is not JSON out of an error: the SDK would end the session instead of sending the error. It quotes the URI of
+// an unknown resource as Go does.
+func encodable(err error) error {
+	if said, ok := errors.AsType[*jsonrpc.Error](err); ok && said.Data != nil && !json.Valid(said.Data) {
+		return &jsonrpc.Error{Code: said.Code, Message: said.Message}
+	}
+	return err
 }
 
 // beforehand are the methods that a client may use before it is initialized.

@@ -57,7 +57,7 @@ func (e *endpoint) session(connection *sdk.ServerSession, extra *sdk.RequestExtr
 		e.sessions[connection] = s
 		e.wait.Go(func() {
 			_ = connection.Wait() // the function that serves the session gets the reason
-			s.end()
+			s.close()             // or the SDK keeps the session and its requests when an answer cannot be sent
 			e.mu.Lock()
 			delete(e.sessions, connection)
 			e.mu.Unlock()
