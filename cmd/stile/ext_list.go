@@ -175,9 +175,13 @@ func (c *extHistory) Run(ctx context.Context, s *streams) error {
 			return printJSON(s.out, map[string][]releaseJSON{"releases": releasesOf(all)})
 		}
 		rows := [][]string{{"REQUEST", "DIGEST", "STATE", "ASKED", "BY", "DECIDED BY", "REASON"}}
-		for i, r := range all {
+		revoked := map[string]bool{}
+		for _, r := range all {
 			state := string(r.State)
-			if _, revoked := revocation(all[:i], r.Digest); revoked && r.State == lifecycle.Superseded {
+			switch {
+			case r.State == lifecycle.Revoked:
+				revoked[r.Digest] = true
+			case r.State == lifecycle.Superseded && revoked[r.Digest]:
 				state += ", revoked later"
 			}
 			state += droppedText(r)

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
@@ -41,20 +39,17 @@ func (c *extRollback) Run(ctx context.Context, s *streams) error {
 		}
 	}
 	return c.inScope(ctx, s, func(e *extensions, scope extension.Scope) error {
-		all, err := e.History(ctx, scope, c.Name)
-		if err != nil {
-			return err
-		}
-		if c.Digest, err = digestOf(all, c.Digest); err != nil {
-			return err
-		}
-		r, ok := superseded(all, c.Digest)
-		if was, revoked := revocation(all, c.Digest); !ok && revoked {
+		r, err := e.Earlier(ctx, scope, c.Name, c.Digest)
+		if ended, ok := errors.AsType[*lifecycle.StateError](err); ok {
+			was, err := e.Release(ctx, ended.Release)
+			if err != nil {
+				return err
+			}
 			return usagef("%s has no version to go back to: %s %s (request %d); to bring a revoked version back, add it again",
 				c.Name, lifecycle.ShortDigest(was.Digest), endedText(was), was.ID)
 		}
-		if !ok {
-			return &lifecycle.NotFoundError{What: fmt.Sprintf("version of %s to go back to in scope %s; stile ext history lists them", c.Name, scope)}
+		if err != nil {
+			return fmt.Errorf("%w; stile ext history lists them", err)
 		}
 		if !c.Yes {
 			show := func() (string, error) { return e.reviewText(ctx, r, c.Code) }
@@ -72,53 +67,4 @@ func (c *extRollback) Run(ctx context.Context, s *streams) error {
 		}
 		return c.print(s, r)
 	})
-}
-
-// digestOf returns the full digest of the one release whose digest begins with start. It returns start itself if start is empty or
-// already a full digest.
-func digestOf(all []lifecycle.Release, start string) (string, error) {
-	if start == "" || len(start) == lifecycle.DigestSize {
-		return start, nil
-	}
-	if len(start) < lifecycle.MinDigest {
-		return "", usagef("the digest %q is too short; write at least its first %d characters", start, lifecycle.MinDigest)
-	}
-	found := map[string]bool{}
-	for _, r := range all {
-		if strings.HasPrefix(r.Digest, start) {
-			found[r.Digest] = true
-		}
-	}
-	switch len(found) {
-	case 0:
-		return "", &lifecycle.NotFoundError{What: fmt.Sprintf("version %q in this scope; stile ext history lists them", line(start, 64))}
-	case 1:
-		return slices.Collect(maps.Keys(found))[0], nil
-	default:
-		return "", usagef("the digests of %d versions begin with %q; write more of it", len(found), start)
-	}
-}
-
-// superseded finds the newest release that another one replaced and whose version was not revoked later. If digest is not empty,
-// only releases of that digest count, and otherwise only those whose source is stored.
-func superseded(all []lifecycle.Release, digest string) (lifecycle.Release, bool) {
-	for i, r := range all {
-		if r.State != lifecycle.Superseded || digest != "" && r.Digest != digest || digest == "" && r.Dropped == lifecycle.DroppedSource {
-			continue
-		}
-		if _, revoked := revocation(all[:i], r.Digest); !revoked {
-			return r, true
-		}
-	}
-	return lifecycle.Release{}, false
-}
-
-// revocation finds the newest revoked release. If digest is not empty, only releases of that digest count.
-func revocation(all []lifecycle.Release, digest string) (lifecycle.Release, bool) {
-	for _, r := range all {
-		if r.State == lifecycle.Revoked && (digest == "" || r.Digest == digest) {
-			return r, true
-		}
-	}
-	return lifecycle.Release{}, false
 }

@@ -145,7 +145,7 @@ func (c *extDiff) versions(ctx context.Context, e *extensions) (before, after *l
 		to = r.Digest
 	}
 	if c.From == "" && from == to { // nothing is newer than the active version
-		older, _ := superseded(all, "")
+		older, _ := e.Earlier(ctx, r.Scope, r.Name, "")
 		from = older.Digest
 	}
 	named := chosenVersion{chosen: chosen{c.Name, c.scopeFlag}, Digest: to}

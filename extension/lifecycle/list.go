@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math"
@@ -230,37 +229,40 @@ func (v Viewer) first(ctx context.Context, c *sqlite.Conn, query string, args ..
 
 // FindVersion returns the last release of a version of an extension, in any state, in the narrowest scope that the viewer sees and
 // that ever had it. Only its author and persons can find one that was never active. The version is named by its digest, or by at
-// least the first 6 characters of it.
+// least the first [MinDigest] characters of it.
 func (m *Manager) FindVersion(ctx context.Context, v Viewer, name, digest string) (Release, error) {
-	if !digestStart.MatchString(digest) {
-		return Release{}, &NotFoundError{What: fmt.Sprintf("version %q", digest)}
-	}
+	var found []Release
 	for _, scope := range v.scopes() {
-		var found []Release
 		all, err := m.releasesWhere(ctx, "SELECT "+releaseColumns+" FROM release WHERE scope = ? AND name = ? ORDER BY id DESC", scope.String(), name)
 		if err != nil {
 			return Release{}, err
 		}
-		for _, r := range all {
-			if v.Sees(r) && strings.HasPrefix(r.Digest, digest) && (len(found) == 0 || r.Digest != found[0].Digest) {
-				found = append(found, r)
-			}
-		}
-		switch len(found) {
-		case 0:
-		case 1:
-			return found[0], nil
-		default:
-			return Release{}, &NotFoundError{What: fmt.Sprintf("single version of %s that begins with %s", name, digest)}
+		found = slices.DeleteFunc(all, func(r Release) bool { return !v.Sees(r) || !strings.HasPrefix(r.Digest, digest) })
+		if len(found) > 0 {
+			break
 		}
 	}
-	return Release{}, &NotFoundError{What: fmt.Sprintf("version %q of the extension %s", digest, name)}
+	if _, err := oneDigest(digest, digests(found), " of the extension "+name); err != nil {
+		return Release{}, err
+	}
+	return found[0], nil
 }
 
-// Version returns a version by its digest, or by at least the first 6 characters of it.
+// Version returns a version by its digest, or by at least the first [MinDigest] characters of it.
 func (m *Manager) Version(ctx context.Context, digest string) (v *Version, err error) {
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
-		if digest, err = wholeDigest(ctx, c, digest); err != nil {
+		var found []string
+		for row, err := range c.Rows(ctx, "SELECT digest FROM version WHERE digest >= ?1 AND digest < ?1 || 'g' LIMIT 2", digest) {
+			if err != nil {
+				return err
+			}
+			var one string
+			if err := row.Scan(&one); err != nil {
+				return err
+			}
+			found = append(found, one)
+		}
+		if digest, err = oneDigest(digest, found, ""); err != nil {
 			return err
 		}
 		v, err = loadVersion(ctx, c, m.options.Kinds, digest)
@@ -269,24 +271,25 @@ func (m *Manager) Version(ctx context.Context, digest string) (v *Version, err e
 	return v, err
 }
 
-var digestStart = lazyregexp.New(fmt.Sprintf(`^[0-9a-f]{%d,%d}$`, MinDigest, DigestSize))
+func digests(releases []Release) (all []string) {
+	for _, r := range releases {
+		all = append(all, r.Digest)
+	}
+	return all
+}
 
-func wholeDigest(ctx context.Context, c *sqlite.Conn, start string) (digest string, err error) {
-	if !digestStart.MatchString(start) {
-		return "", &NotFoundError{What: fmt.Sprintf("version %q", start)}
+// oneDigest returns the digest that begins with start. found are those that do, of versions of an extension, and of says of which.
+func oneDigest(start string, found []string, of string) (string, error) {
+	found = slices.Compact(slices.Sorted(slices.Values(found)))
+	switch {
+	case len(start) < MinDigest:
+		return "", &NotFoundError{What: fmt.Sprintf("version %q%s: write at least its first %d characters", start, of, MinDigest)}
+	case len(found) == 0:
+		return "", &NotFoundError{What: fmt.Sprintf("version %q%s", start, of)}
+	case len(found) > 1:
+		return "", &NotFoundError{What: fmt.Sprintf("single version%s that begins with %q: write more of its digest", of, start)}
 	}
-	var found sql.Null[string]
-	var count int
-	if err := c.Row(ctx, "SELECT count(*), max(digest) FROM version WHERE digest GLOB ? || '*'", start).Scan(&count, &found); err != nil {
-		return "", err
-	}
-	if count == 0 {
-		return "", &NotFoundError{What: "version " + start}
-	}
-	if count > 1 {
-		return "", &NotFoundError{What: fmt.Sprintf("single version that begins with %s: there are %d", start, count)}
-	}
-	return found.V, nil
+	return found[0], nil
 }
 
 // Stats are the statistics of a tool.

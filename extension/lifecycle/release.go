@@ -451,6 +451,49 @@ func (m *Manager) end(ctx context.Context, c *sqlite.Conn, r Release, to State, 
 	return releaseByID(ctx, c, r.ID)
 }
 
+// Earlier returns the release whose version [Manager.Rollback] can activate again: the newest that another one replaced and whose
+// version was not revoked since. digest names the version as in [Manager.Version]; without it, only versions whose source is stored
+// count. The error is a *[StateError] of the revoked release if there is no other.
+func (m *Manager) Earlier(ctx context.Context, scope extension.Scope, name, digest string) (r Release, err error) {
+	err = m.db.Read(ctx, func(c *sqlite.Conn) error { r, err = earlier(ctx, c, scope, name, digest); return err })
+	return r, err
+}
+
+func earlier(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name, digest string) (Release, error) {
+	const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND digest >= ?3 AND digest < ?3 || 'g' AND state IN ('superseded', 'revoked') ORDER BY id DESC"
+	var ended []Release
+	for row, err := range c.Rows(ctx, query, scope.String(), name, digest) {
+		if err != nil {
+			return Release{}, err
+		}
+		r, err := scanRelease(row.Scan)
+		if err != nil {
+			return Release{}, err
+		}
+		ended = append(ended, r)
+	}
+	if digest != "" {
+		if _, err := oneDigest(digest, digests(ended), " in this scope"); err != nil {
+			return Release{}, err
+		}
+	}
+	revoked := map[string]bool{}
+	for _, r := range ended {
+		switch {
+		case r.State == Revoked:
+			revoked[r.Digest] = true
+		case !revoked[r.Digest] && (digest != "" || r.Dropped != DroppedSource):
+			return r, nil
+		}
+	}
+	for _, r := range ended {
+		if r.State == Revoked {
+			return Release{}, &StateError{r.ID, r.State, Superseded}
+		}
+	}
+	return Release{}, &NotFoundError{What: fmt.Sprintf("version of %s to go back to in scope %s", name, scope)}
+}
+
 // Rollback activates a version that was active before and was not revoked. If the store dropped its component, Rollback first builds
 // it again; if that fails, nothing changes. Only a person may call it.
 func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, digest string, d Decision) (Release, error) {
@@ -458,15 +501,9 @@ func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, dig
 	var built []byte
 	for {
 		r, err := m.act(ctx, func(c *sqlite.Conn, load func(string) (*Version, error)) (Release, error) {
-			const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND digest = ? AND state IN ('superseded', 'revoked') ORDER BY id DESC LIMIT 1"
-			before, err := scanRelease(c.Row(ctx, query, scope.String(), name, digest).Scan)
-			if errors.Is(err, sql.ErrNoRows) {
-				return before, &NotFoundError{What: fmt.Sprintf("version %s of %s that was active in scope %s", digest, name, scope)}
-			} else if err != nil {
+			before, err := earlier(ctx, c, scope, name, digest)
+			if err != nil {
 				return before, err
-			}
-			if before.State == Revoked {
-				return before, &StateError{before.ID, before.State, Superseded}
 			}
 			if v, err = load(digest); err != nil {
 				return before, err

@@ -71,7 +71,11 @@ func Diff(before, after *Version) string {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if was, is := old[name], now[name]; !bytes.Equal(was, is) { // one byte of invalid UTF-8 must not hide the others
-			b.WriteString(linediff.Unified("a/"+name, "b/"+name, printable.Text(string(was)), printable.Text(string(is))))
+			shown := strings.TrimPrefix(name, "./")
+			if old[shown] != nil || now[shown] != nil { // by a file
+				shown = name
+			}
+			b.WriteString(linediff.Unified("a/"+shown, "b/"+shown, printable.Text(string(was)), printable.Text(string(is))))
 		}
 	}
 	return b.String()
