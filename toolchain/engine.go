@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -61,9 +60,6 @@ func (e *SetupError) Error() string {
 
 // Unwrap returns Err.
 func (e *SetupError) Unwrap() error { return e.Err }
-
-// Offline are the codes with which npm says that it did not reach its registry.
-var Offline = []string{"ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH", "EHOSTUNREACH", "ENOTCACHED", "ERR_SOCKET_TIMEOUT"}
 
 func engineError(problem, remedy string, err error) *SetupError {
 	return &SetupError{"obtain the JavaScript engine", problem, remedy, err}
@@ -113,19 +109,11 @@ func obtainEngine(ctx context.Context, cached cacheFunc, o engineOptions) (*engi
 	return &engineFiles{wasm, modules}, nil
 }
 
-// MinNode is the oldest major version of Node.js whose npm can be used.
-const MinNode = 20
-
-// InstallNPM says how to get npm, as the start of a sentence.
-func InstallNPM() string {
-	return fmt.Sprintf("Install npm, which comes with Node.js %d or newer", MinNode)
-}
-
 // engineFromNPM installs the locked packages in a temporary folder, without running any code of theirs, and packs them.
 func engineFromNPM(ctx context.Context, o engineOptions) (_ []byte, err error) {
 	npm, err := exec.LookPath(cmp.Or(o.npm, "npm"))
 	if err != nil {
-		return nil, engineError("npm is not installed", InstallNPM()+". "+offlineRemedy, err)
+		return nil, engineError(NoNPM, InstallNPM()+". "+offlineRemedy, err)
 	}
 	if o.progress != nil {
 		o.progress("obtaining the JavaScript engine and the packages it needs through npm, once")
@@ -162,18 +150,15 @@ func engineFromNPM(ctx context.Context, o engineOptions) (_ []byte, err error) {
 
 // npmError explains a failure by npm's messages.
 func npmError(said string, err error) *SetupError {
-	words := strings.FieldsFunc(said, func(r rune) bool {
-		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
-	})
-	for _, word := range words {
-		switch {
-		case word == "EINTEGRITY":
-			return engineError("the registry served packages with a wrong digest, so they were refused", "Check the registry in npm's settings.", err)
-		case slices.Contains(Offline, word):
-			return engineError("npm did not reach its registry ("+word+")", "Connect this machine once. "+offlineRemedy, err)
-		case word == "E404", word == "ETARGET":
-			return engineError("npm's registry lacks a package ("+word+")", "Check that registry. "+offlineRemedy, err)
-		}
+	code := NPMCode(said)
+	problem, remedy := NPMFault(code)
+	switch {
+	case code == "EINTEGRITY":
+		return engineError("the registry served packages with a wrong digest, so they were refused", "Check the registry in npm's settings.", err)
+	case code == "E404", code == "ETARGET":
+		return engineError("npm's registry lacks a package ("+code+")", "Check that registry. "+offlineRemedy, err)
+	case problem != "":
+		return engineError(problem, remedy+" "+offlineRemedy, err)
 	}
 	const shown = 500
 	said = strings.TrimSpace(said)

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -192,7 +191,7 @@ func (w *workplace) run(ctx context.Context, read func(out io.Reader) error, arg
 		case "ENAMETOOLONG":
 			return &archiveError{at, longName}
 		}
-		return cannotWrite(m[1], errors.New("it left out files of packages"))
+		return failed(m[1], fmt.Errorf("it left out files of packages (%s)", m[1]))
 	}
 	if said.left < 0 { // and may have left out files
 		return tooLarge("npm printed more than 1 MiB about the packages", "1 MiB")
@@ -225,14 +224,18 @@ func command(ctx context.Context, dir string, commandLine ...string) *exec.Cmd {
 // out of hostile archives, it prints a sentence.
 var unwritten = lazyregexp.New(`TAR_ENTRY_ERROR (E[A-Z]+)\b([^\n]*)`)
 
-func cannotWrite(code string, err error) error {
-	return clientError("npm cannot write ("+code+")", "Check the room and the owners of the temporary folder and of the cache.", err)
+// failed explains a code of npm that is not about the packages.
+func failed(code string, err error) error {
+	if problem, remedy := toolchain.NPMFault(code); problem != "" {
+		return clientError(problem, remedy, err)
+	}
+	return clientError("npm failed", "Check that npm 10 or newer works on this machine.", err)
 }
 
 func findNPM(name string) (string, error) {
 	npm, err := exec.LookPath(name)
 	if err != nil {
-		return "", clientError("npm is not installed", toolchain.InstallNPM()+".", err)
+		return "", clientError(toolchain.NoNPM, toolchain.InstallNPM()+".", err)
 	}
 	return npm, nil
 }
@@ -288,7 +291,7 @@ func explain(out []byte, said string, err error) error {
 	_ = json.Unmarshal(out, &answer) // npm that fails early writes none
 	code, text := answer.Error.Code, strings.TrimSpace(answer.Error.Summary+"\n"+answer.Error.Detail)
 	if code == "" {
-		code, text = codeWord.FindString(said+string(out)), said
+		code, text = toolchain.NPMCode(said+string(out)), said
 	}
 	authors := func(text, fix string) error {
 		return &toolchain.BuildError{Problems: []toolchain.Problem{{File: ManifestFile, Text: text, Fix: fix}}}
@@ -329,30 +332,14 @@ func explain(out []byte, said string, err error) error {
 		return otherBytes("a package")
 	case "EUSAGE":
 		return &LockError{"npm finds that it does not match the requested packages"}
-	case "E401", "E403", "ENEEDAUTH":
-		return clientError("the registry refused this machine ("+code+")", "Check npm's login for that registry.", err)
-	case "ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM":
-		return cannotWrite(code, err)
 	}
-	switch {
-	case slices.Contains(toolchain.Offline, code):
-		return clientError("npm did not reach its registry ("+code+")", "Connect this machine, or check npm's registry and proxy settings.", err)
-	case brokenRegistry.MatchString(code):
-		return clientError("the server does not answer like a registry ("+code+")", "Try again later, or check npm's registry and proxy settings.", fmt.Errorf("%w: %s", err, first))
-	case unpackable.MatchString(text):
+	if unpackable.MatchString(text) {
 		return badArchive("a package", first)
-	case badCertificate.MatchString(code):
-		return clientError("the certificate of the registry is not trusted ("+code+")", "Check npm's registry and cafile settings.", fmt.Errorf("%w: %s", err, first))
 	}
-	return clientError("npm failed", "Check that npm 10 or newer works on this machine.", fmt.Errorf("%w: %s", err, printable.Short(strings.TrimSpace(text), 500)))
+	return failed(code, fmt.Errorf("%w: %s", err, printable.Short(strings.TrimSpace(text), 500)))
 }
 
-var (
-	codeWord       = lazyregexp.New(`\bE[A-Z0-9_]{3,30}\b`)
-	brokenRegistry = lazyregexp.New(`^(E429|E5[0-9]{2}|FETCH_ERROR|EPROTO)$`)
-	unpackable     = lazyregexp.New(`^(TAR_BAD_ARCHIVE: |zlib: |max decompression ratio exceeded)`)
-	badCertificate = lazyregexp.New(`CERT|^UNABLE_TO_|^ERR_TLS`)
-)
+var unpackable = lazyregexp.New(`^(TAR_BAD_ARCHIVE: |zlib: |max decompression ratio exceeded)`)
 
 // watchEvery is how often the size of what npm writes is checked, at most; a check that takes long is followed by ten times its duration
 // without one. onDisk is how many times larger than the result that may be, because types, maps and documents are removed later.
