@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -583,7 +582,7 @@ func (t *toolCall) check(v abi.Value) error {
 	if len(output) > t.limits.Output {
 		return exceeded("output", printable.Size(int64(t.limits.Output)))
 	}
-	if !json.Valid([]byte(output)) {
+	if !schema.IsJSON([]byte(output)) {
 		return &GuestError{abi.Failure{Name: "InvalidOutput", Message: "the result is not JSON"}}
 	}
 	err := t.keeps(t.ctx, []byte(output))

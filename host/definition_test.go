@@ -239,7 +239,8 @@ func TestWallCountsTheCheckOfInput(t *testing.T) {
 	h := newHost(t, host.Options{})
 	c := guest{}.load(t, h)
 	defer h.Validating()()
-	_, err := c.Do(t.Context(), host.Request{Tool: "t", Limits: host.Limits{Wall: 50 * time.Millisecond}})
+	slow := []abi.Definition{{Name: "t", InputSchema: `{"maxProperties": 1}`}} // checks of common keywords need no room
+	_, err := c.Do(t.Context(), host.Request{Tool: "t", Approved: slow, Limits: host.Limits{Wall: 50 * time.Millisecond}})
 	var limit *host.LimitError
 	if !errors.As(err, &limit) || limit.Limit != "wall" || limit.Value != "50ms" {
 		t.Errorf("got %v", err)

@@ -48,6 +48,7 @@ type Schema struct {
 	root    *jsonschema.Schema
 	negated *jsonschema.Schema // admits what root refuses
 	nodes   map[*jsonschema.Schema]*node
+	quick   *quick // nil if it cannot say what root accepts
 }
 
 // node is the cost of a subschema.
@@ -117,7 +118,7 @@ func (c *Compiler) Compile(text string) (*Schema, error) {
 	if err != nil {
 		return nil, schemaError(err)
 	}
-	s := &Schema{negated.Not.Ref, negated, map[*jsonschema.Schema]*node{}}
+	s := &Schema{negated.Not.Ref, negated, map[*jsonschema.Schema]*node{}, newQuick(negated.Not.Ref)}
 	if err := s.measure(library); err != nil {
 		return nil, err
 	}

@@ -148,6 +148,14 @@ func (s *Schema) Validate(ctx context.Context, room Room, input []byte) (err err
 	if err := abi.Work(ctx, time.Duration(len(input))*byteTime); err != nil {
 		return err
 	}
+	if s.quick.accepts(input) {
+		return nil
+	}
+	return s.validate(ctx, room, input)
+}
+
+// validate is Validate after the input was paid for.
+func (s *Schema) validate(ctx context.Context, room Room, input []byte) (err error) {
 	if takes := min(jsonform.DecodedSize(input), MaxDecoded); takes > freeDecoded {
 		if err := room.Decoded.Acquire(ctx, takes); err != nil {
 			return err
