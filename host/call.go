@@ -25,7 +25,8 @@ type Request struct {
 	// Name is the call's name in errors when other tools start it. Default: Tool.
 	Name string
 	// User is whose call it is, such as an agent. One user has at most three quarters of Options.Instances, and a free one goes to the
-	// user who has the fewest. Default: the caller's, for a call that another call starts. Calls of nobody share what is there.
+	// user who has the fewest. Turns to execute are shared fairly too. Default: the caller's, for a call that another call starts. Calls of nobody
+	// share what is there.
 	User string
 	// Input is JSON. An empty one means `{}`.
 	Input []byte
@@ -261,7 +262,7 @@ func (c *call) begin(ctx context.Context, of *Component, r *Request, x export) (
 	if x.index == of.call.index && of.Stepwise() && !h.options.WholeCalls {
 		x, c.on, c.handles.table.kept = of.start, true, of.memory != nil
 	}
-	c.storeLimits = wasmtime.Limits{Memory: c.limits.Memory, CPU: c.limits.CPU, Outer: outer.processor(), Context: ctx}
+	c.storeLimits = wasmtime.Limits{Memory: c.limits.Memory, CPU: c.limits.CPU, Outer: outer.processor(), Context: ctx, User: f.user}
 	c.openStore()
 	c.ends = append(c.ends, c.frame.budget.Hold())
 	c.clock.lap(&c.phases.Open)

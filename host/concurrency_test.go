@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,6 +112,53 @@ func TestUsersShareInstances(t *testing.T) {
 		t.Error("one user has all instances")
 	}
 	close(end)
+	ended.Wait()
+}
+
+// counted counts the guests that ask for its text.
+type counted struct {
+	box
+	begun atomic.Int32
+}
+
+func (*counted) Quick() []string { return []string{"get", "box.get"} }
+
+func (c *counted) Get(context.Context) (string, error) {
+	c.begun.Add(1)
+	return "", nil
+}
+
+// TestUsersShareProcessors has a user start many calls that compute for ever. Another user's call does not wait until each of them has
+// had its turns.
+func TestUsersShareProcessors(t *testing.T) {
+	h := newHost(t, host.Options{Running: 1, Limits: host.Limits{CPU: time.Minute, Wall: time.Hour}})
+	computes := guest{uses: "open get", call: `(call $get (local.get $box) (i32.const 256)) (loop $l (br $l)) unreachable`}.load(t, h)
+	other := guest{}.load(t, h)
+	for _, c := range []*host.Component{computes, other} {
+		if _, err := c.Tools(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	const many = 100
+	counts := &counted{}
+	var ended sync.WaitGroup
+	var live atomic.Int32
+	for range many {
+		ended.Go(func() {
+			_, _ = computes.Do(ctx, host.Request{Tool: "t", User: "greedy", Env: host.Env{"box": counts}, Begin: func(context.Context) error { live.Add(1); return nil }})
+		})
+	}
+	for live.Load() < many || counts.begun.Load() == 0 {
+		runtime.Gosched()
+	}
+	if _, err := other.Do(t.Context(), host.Request{Tool: "t", User: "other"}); err != nil {
+		t.Error(err)
+	}
+	if begun := counts.begun.Load(); begun > many/2 {
+		t.Errorf("the other user's call came after %d of %d", begun, many)
+	}
+	cancel()
 	ended.Wait()
 }
 

@@ -35,7 +35,7 @@ type Options struct {
 	// times faster. Set it to the number of components in use. Every used slot keeps up to 4 MiB of the memory that calls wrote to,
 	// until another component takes it. Default 128.
 	WarmInstances int
-	// Running is how many guests may execute at once; more guests take turns of 5 ms. It bounds the memory that the host
+	// Running is how many guests may execute at once; more guests take turns of 5 ms, fairly among users. It bounds the memory that the host
 	// needs to convert what guests pass, up to 230 MiB each. Default twice GOMAXPROCS, at least 4.
 	Running int
 	// WholeCalls makes every call in one piece. Otherwise, calls of components that export stile:extension/stepwise are made in

@@ -1,5 +1,5 @@
 // Package turns shares a few places fairly among several users. A user who
-// requests hundreds of places makes every other user wait for at most one of them.
+// requests hundreds of places makes every other user wait for at most one of them, or for as many as the other user requests at once.
 package turns
 
 import (
@@ -24,30 +24,62 @@ func User(ctx context.Context) string {
 
 // Places hands out a fixed number of places and takes them back. It is safe for concurrent use.
 //
-// Each request has a round: the first of a user is in the current round, and each further one is in a round of its own. Places go to
-// the earliest round, and within a round in the order of the requests (start-time fair queueing).
+// Each user is in a round: a new one in the current round, and each request moves its user on by as many rounds as it has places. Places
+// go to the user in the earliest round, and within a round to the one who has waited longest (start-time fair queueing).
 type Places struct {
 	mu      sync.Mutex
-	free    int
-	round   int            // the newest round that got a place
-	last    map[string]int // the round of each user's newest request, if it is not before round
-	waiting []*request     // in the order in which they came
+	free    int64
+	round   int64            // the newest round in which a user got places
+	rounds  map[string]int64 // of the users that do not wait, if it is after round
+	waiting []*user          // the one that came or was served last is last
+}
+
+// user is a user with requests that wait.
+type user struct {
+	name       string
+	round      int64
+	soon, rest []*request // in the order in which they came
 }
 
 type request struct {
-	round int
-	taken chan struct{} // closed once the request has its place
+	n     int64
+	taken chan struct{} // closed once the request has its places
 }
 
 // New returns n places.
-func New(n int) *Places { return &Places{free: n, last: map[string]int{}} }
+func New(n int) *Places { return &Places{free: int64(n), rounds: map[string]int64{}} }
 
-// Take waits for a place. If ctx ends first, Take returns its cause.
-func (p *Places) Take(ctx context.Context) error {
+// Take waits for a place, for the user of ctx. If ctx ends first, Take returns its cause.
+func (p *Places) Take(ctx context.Context) error { return p.TakeFor(ctx, User(ctx), 1) }
+
+// TakeFor waits for n places, at most as many as there are, for a user.
+func (p *Places) TakeFor(ctx context.Context, user string, n int64) error {
+	return p.take(ctx, user, n, false)
+}
+
+// TakeSoon is like TakeFor. Among the user's requests, it comes before those of Take and TakeFor.
+func (p *Places) TakeSoon(ctx context.Context, user string, n int64) error {
+	return p.take(ctx, user, n, true)
+}
+
+// TryTake takes n places for a user if they are free and nobody waits.
+func (p *Places) TryTake(user string, n int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.waiting) > 0 || n > p.free {
+		return false
+	}
+	p.free -= n
+	p.rounds[user] = max(p.round, p.rounds[user]) + n
+	return true
+}
+
+func (p *Places) take(ctx context.Context, name string, n int64, soon bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	r := p.ask(ctx)
+	r := &request{n: n, taken: make(chan struct{})}
+	p.ask(name, r, soon)
 	select {
 	case <-r.taken:
 		return nil
@@ -55,67 +87,110 @@ func (p *Places) Take(ctx context.Context) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if i := slices.Index(p.waiting, r); i >= 0 {
-		p.waiting = slices.Delete(p.waiting, i, i+1)
-	} else { // it has just got its place
-		p.free++
-		p.next()
-	}
+	if p.withdraw(name, r) {
+		n = 0
+	} // else it has just got its places
+	p.give(n)
 	return context.Cause(ctx)
 }
 
-func (p *Places) ask(ctx context.Context) *request {
-	user := User(ctx)
+func (p *Places) ask(name string, r *request, soon bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := &request{round: p.round, taken: make(chan struct{})}
-	if last, ok := p.last[user]; ok {
-		r.round = max(r.round, last+1)
+	i := slices.IndexFunc(p.waiting, func(u *user) bool { return u.name == name })
+	if i < 0 {
+		i = len(p.waiting)
+		p.waiting = append(p.waiting, &user{name: name, round: max(p.round, p.rounds[name])})
+		delete(p.rounds, name)
 	}
-	p.last[user] = r.round
-	p.waiting = append(p.waiting, r)
-	p.next()
-	return r
+	if u := p.waiting[i]; soon {
+		u.soon = append(u.soon, r)
+	} else {
+		u.rest = append(u.rest, r)
+	}
+	p.give(0)
+}
+
+// withdraw takes back a request. It reports whether the request was waiting.
+func (p *Places) withdraw(name string, r *request) bool {
+	for i, u := range p.waiting {
+		for _, list := range []*[]*request{&u.soon, &u.rest} {
+			if n := slices.Index(*list, r); u.name == name && n >= 0 {
+				*list = slices.Delete(*list, n, n+1)
+				p.rest(i)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// rest takes a user out of those that wait, if it has no more requests.
+func (p *Places) rest(i int) {
+	u := p.waiting[i]
+	if len(u.soon)+len(u.rest) > 0 {
+		return
+	}
+	p.waiting = slices.Delete(p.waiting, i, i+1)
+	if u.round > p.round {
+		p.rounds[u.name] = u.round
+	}
 }
 
 // Give gives a place back.
-func (p *Places) Give() {
+func (p *Places) Give() { p.GiveBack(1) }
+
+// GiveBack gives n places back.
+func (p *Places) GiveBack(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.free++
-	p.next()
+	p.give(n)
 	if len(p.waiting) == 0 {
-		clear(p.last) // all users start equal again
+		clear(p.rounds) // all users start equal again
 	}
 }
 
 // Waiting returns how many requests wait for a place.
-func (p *Places) Waiting() int {
+func (p *Places) Waiting() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.waiting)
+	for _, u := range p.waiting {
+		n += len(u.soon) + len(u.rest)
+	}
+	return n
 }
 
-// next gives the free places to the requests whose turn it is.
-func (p *Places) next() {
-	for ; p.free > 0 && len(p.waiting) > 0; p.free-- {
-		first := 0
-		for i, r := range p.waiting {
-			if r.round < p.waiting[first].round {
-				first = i
+// give frees n places, and gives the free ones to the users whose turn it is.
+func (p *Places) give(n int64) {
+	for p.free += n; len(p.waiting) > 0; {
+		at := 0
+		for i, u := range p.waiting {
+			if u.round < p.waiting[at].round {
+				at = i
 			}
 		}
-		r := p.waiting[first]
-		p.waiting = slices.Delete(p.waiting, first, first+1)
+		u := p.waiting[at]
+		list := &u.soon
+		if len(*list) == 0 {
+			list = &u.rest
+		}
+		r := (*list)[0]
+		if r.n > p.free {
+			return
+		}
+		*list = slices.Delete(*list, 0, 1)
+		p.free -= r.n
 		close(r.taken)
-		if r.round <= p.round {
-			continue
-		}
-		p.round = r.round
-		for user, last := range p.last {
-			if last < p.round { // like a new user
-				delete(p.last, user)
+		if u.round > p.round {
+			p.round = u.round
+			for name, round := range p.rounds {
+				if round <= p.round { // like a new user
+					delete(p.rounds, name)
+				}
 			}
 		}
+		u.round += r.n
+		p.waiting = append(slices.Delete(p.waiting, at, at+1), u)
+		p.rest(len(p.waiting) - 1)
 	}
 }

@@ -83,7 +83,7 @@ func TestGivenUp(t *testing.T) {
 			}
 		}
 		p.Give()
-		if p.free != 1 || len(p.waiting) > 0 || len(p.last) > 0 {
+		if p.free != 1 || len(p.waiting) > 0 || len(p.rounds) > 0 {
 			t.Errorf("%+v", p)
 		}
 	})
@@ -113,7 +113,49 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if p.free != 3 || len(p.waiting) > 0 || len(p.last) > 0 {
+	if p.free != 3 || len(p.waiting) > 0 || len(p.rounds) > 0 {
 		t.Errorf("%+v", p)
 	}
+}
+
+// TestSizes has users take several places at a time, and some of them soon: each user gets as much, and no request is passed over for
+// smaller ones.
+func TestSizes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(6)
+		if !p.TryTake("a", 6) || p.TryTake("b", 1) {
+			t.Fatal("there are six places")
+		}
+		var mu sync.Mutex
+		var had strings.Builder
+		for _, r := range []struct {
+			name, user string
+			n          int64
+			soon       bool
+		}{{"A", "a", 6, false}, {"B", "a", 6, false}, {"C", "b", 4, false}, {"D", "b", 4, false}, {"E", "b", 4, true}, {"F", "a", 6, true}} {
+			take := p.TakeFor
+			if r.soon {
+				take = p.TakeSoon
+			}
+			go func() {
+				if take(t.Context(), r.user, r.n) == nil {
+					mu.Lock()
+					had.WriteString(r.name)
+					mu.Unlock()
+					if r.n < 6 {
+						p.GiveBack(r.n) // one after the other
+					}
+				}
+			}()
+			synctest.Wait()
+		}
+		for range 4 {
+			p.GiveBack(6)
+			synctest.Wait()
+		}
+		// a had all, so b is next, as often as it takes to have as much. What is soon comes before what else a user asked for.
+		if got, want := had.String(), "ECFDAB"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
 }

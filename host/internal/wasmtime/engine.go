@@ -11,6 +11,7 @@ package wasmtime
 import "C"
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"runtime/metrics"
@@ -20,7 +21,8 @@ import (
 	"unsafe"
 
 	_ "github.com/bytecodealliance/wasmtime-go/v44" // brings the library and the flags to link it
-	"golang.org/x/sync/semaphore"
+
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // Tick is how often a running guest checks whether it was cancelled or has passed a limit.
@@ -74,9 +76,8 @@ func Maps() int { return int(C.stile_max_maps()) }
 type Engine struct {
 	c      *C.wasm_engine_t
 	active atomic.Int64
-	turns  chan struct{}
-	// handed takes a turn straight to a guest that was interrupted, because it holds a thread while it waits.
-	handed chan struct{}
+	// turns let as many guests execute as may do so at once.
+	turns *turns.Places
 	// doors bounds the threads that create and free stores.
 	doors chan struct{}
 	// waiting counts the goroutines that wait for a turn. It is C memory, because the epoch callback reads it.
@@ -85,7 +86,7 @@ type Engine struct {
 	stop    chan struct{}
 	done    sync.WaitGroup
 	// converting counts the bytes of all large conversions.
-	converting *semaphore.Weighted
+	converting *turns.Places
 	// converted counts the bytes reserved for conversions since the last collection that collect requested.
 	converted atomic.Int64
 	closed    atomic.Bool
@@ -131,14 +132,13 @@ func NewEngine(p Pool) (*Engine, error) {
 	}
 	e := &Engine{
 		c:       c,
-		turns:   make(chan struct{}, p.Running),
-		handed:  make(chan struct{}),
+		turns:   turns.New(p.Running),
 		doors:   make(chan struct{}, p.Running),
 		waiting: (*int32)(C.calloc(1, C.sizeof_int32_t)),
 		wake:    make(chan struct{}, 1),
 		stop:    make(chan struct{}),
 
-		converting: semaphore.NewWeighted(maxConverting),
+		converting: turns.New(maxConverting),
 	}
 	e.done.Go(e.tick)
 	return e, nil
@@ -195,21 +195,17 @@ func (e *Engine) tick() {
 	}
 }
 
-// enter takes a turn and starts the clock. It returns false if done is closed first. A soon guest comes before others.
-func (e *Engine) enter(done <-chan struct{}, soon bool) bool {
-	select {
-	case e.turns <- struct{}{}:
-	default:
+// enter takes a turn for a user and starts the clock. It returns false if ctx ends first. A guest that was interrupted, which holds a
+// thread while it waits, enters soon: before others of its user.
+func (e *Engine) enter(ctx context.Context, user string, soon bool) bool {
+	if !e.turns.TryTake(user, 1) {
 		atomic.AddInt32(e.waiting, 1)
 		defer atomic.AddInt32(e.waiting, -1)
-		var handed chan struct{} // receiving from nil blocks for ever
+		take := e.turns.TakeFor
 		if soon {
-			handed = e.handed
+			take = e.turns.TakeSoon
 		}
-		select {
-		case e.turns <- struct{}{}:
-		case <-handed:
-		case <-done:
+		if take(ctx, user, 1) != nil {
 			return false
 		}
 	}
@@ -224,11 +220,7 @@ func (e *Engine) enter(done <-chan struct{}, soon bool) bool {
 
 func (e *Engine) leave() {
 	e.active.Add(-1)
-	select {
-	case e.handed <- struct{}{}:
-	default:
-		<-e.turns
-	}
+	e.turns.Give()
 }
 
 // Close stops the ticker and frees the engine. It is idempotent.

@@ -34,6 +34,8 @@ type Limits struct {
 	Budget *Budget
 	// Context ends the wait for a turn and for bytes. To end a running guest, call Cancel as well. Default: it never ends.
 	Context context.Context
+	// User is whose guest it is. Users take turns, and so do the guests of one.
+	User string
 }
 
 // Store holds one instance and everything that belongs to it. Only one goroutine at a time may use it, except that Cancel may be
@@ -49,6 +51,7 @@ type Store struct {
 	handle  cgo.Handle
 	failure error
 	ctx     context.Context
+	user    string
 	turn    bool  // whether this store has a turn to run
 	resumed int   // how often the running call took its turn again
 	held    int64 // bytes of the engine that the store holds for conversions
@@ -69,7 +72,7 @@ func (e *Engine) NewStore(limits Limits, data any) *Store {
 	}
 	e.doors <- struct{}{}
 	defer func() { <-e.doors }()
-	s := &Store{Data: data, engine: e, ctx: limits.Context, state: (*C.stile_state)(C.calloc(1, C.sizeof_stile_state))}
+	s := &Store{Data: data, engine: e, ctx: limits.Context, user: limits.User, state: (*C.stile_state)(C.calloc(1, C.sizeof_stile_state))}
 	s.handle = cgo.NewHandle(s)
 	s.state.handle = C.uintptr_t(s.handle)
 	if s.budget = limits.Budget; s.budget == nil || !s.budget.retain() {
@@ -85,7 +88,7 @@ func (e *Engine) NewStore(limits Limits, data any) *Store {
 // run calls f, which enters the guest, in a turn of this store. What the store holds for the guest's result stays held.
 func (s *Store) run(f func() *C.wasmtime_error_t) error {
 	s.resumed = 0
-	if s.turn = s.engine.enter(s.ctx.Done(), false); !s.turn {
+	if s.turn = s.engine.enter(s.ctx, s.user, false); !s.turn {
 		return ErrCancelled
 	}
 	defer s.pause()
@@ -103,7 +106,7 @@ func (s *Store) pause() {
 	}
 }
 
-// soonest is how often a guest takes its turn again before those that wait to run. A guest that was interrupted holds a thread, so a
+// soonest is how often a guest takes its turn again before those of its user that wait to run. A guest that was interrupted holds a thread, so a
 // short call should end before others begin. One that runs on waits like all.
 const soonest = 16
 
@@ -111,7 +114,7 @@ const soonest = 16
 // nothing advances the epoch that would end it.
 func (s *Store) resume() bool {
 	s.resumed++
-	if s.turn = s.engine.enter(s.ctx.Done(), s.resumed <= soonest); !s.turn {
+	if s.turn = s.engine.enter(s.ctx, s.user, s.resumed <= soonest); !s.turn {
 		C.stile_cancel(s.state)
 	}
 	return s.turn
@@ -199,9 +202,9 @@ func (s *Store) Reserve(bytes int64) error {
 	}
 	s.Release() // a store that waited for more while holding some could cause a deadlock
 	s.engine.collect(bytes)
-	if !s.engine.converting.TryAcquire(bytes) {
+	if !s.engine.converting.TryTake(s.user, bytes) {
 		var failed, err error
-		acquire := func() { failed = s.engine.converting.Acquire(s.ctx, bytes) }
+		acquire := func() { failed = s.engine.converting.TakeFor(s.ctx, s.user, bytes) }
 		if s.turn {
 			err = s.Blocking(acquire)
 		} else { // in a host function that has given up the turn
@@ -210,7 +213,7 @@ func (s *Store) Reserve(bytes int64) error {
 		if failed != nil {
 			return ErrCancelled
 		} else if err != nil {
-			s.engine.converting.Release(bytes)
+			s.engine.converting.GiveBack(bytes)
 			return err
 		}
 	}
@@ -268,7 +271,9 @@ func (s *Store) converted() {
 
 // Release gives back the bytes that Reserve took.
 func (s *Store) Release() {
-	s.engine.converting.Release(s.held)
+	if s.held > 0 {
+		s.engine.converting.GiveBack(s.held)
+	}
 	s.held, s.state.converting = 0, C.STILE_NOTHING
 }
 

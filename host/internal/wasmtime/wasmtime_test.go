@@ -285,12 +285,12 @@ func TestBlocking(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := e.NewStore(Limits{Memory: 1 << 20, CPU: time.Minute, Context: ctx}, nil)
 	t.Cleanup(s.Close)
-	s.turn = e.enter(nil, false)
+	s.turn = e.enter(t.Context(), "", false)
 	if err := s.Blocking(func() {}); err != nil || !s.turn {
 		t.Errorf("got %v, turn %t", err, s.turn)
 	}
 	if err := s.Blocking(func() {
-		e.enter(nil, false)
+		e.enter(t.Context(), "", false)
 		cancel()
 	}); !errors.Is(err, ErrCancelled) || s.turn {
 		t.Errorf("got %v, turn %t", err, s.turn)
@@ -529,11 +529,11 @@ func TestHandedTurns(t *testing.T) {
 	t.Cleanup(e.Close)
 	first := 0
 	for range 20 {
-		e.enter(nil, false)
+		e.enter(t.Context(), "", false)
 		const beginners = 5
 		order := make(chan bool, beginners+1)
 		wait := func(soon bool) {
-			e.enter(nil, soon)
+			e.enter(t.Context(), "", soon)
 			order <- soon
 			e.leave()
 		}
