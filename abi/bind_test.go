@@ -455,7 +455,7 @@ func TestPollableIsAResource(t *testing.T) {
 	type clock interface {
 		Now(context.Context) uint64
 		Monotonic(context.Context) (uint64, error)
-		Subscribe(ctx context.Context, nanoseconds uint64) abi.Pollable
+		Subscribe(ctx context.Context, nanoseconds uint64) *abi.Pollable
 	}
 	resolve, err := abi.Parse(wit.Capability())
 	equal(t, nil, err)

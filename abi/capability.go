@@ -60,13 +60,3 @@ type Env interface {
 	// live as long as the env's call.
 	Capabilities() map[string]Capability
 }
-
-// Pollable is the Go value of the resource `pollable` of stile:capability/poll. Its channel is closed when the pollable is ready.
-type Pollable <-chan struct{}
-
-// Ready is a [Pollable] that is ready from the start.
-func Ready() Pollable {
-	c := make(chan struct{})
-	close(c)
-	return c
-}

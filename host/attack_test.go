@@ -40,9 +40,9 @@ func (g grant) Remedy(binding string) string {
 	return fmt.Sprintf(`"bindings": { %q: %s }`, binding, string(g))
 }
 
-func (*box) Never(context.Context) abi.Pollable { return make(chan struct{}) }
-func (*box) Panic(context.Context)              { panic("the embedder's bug") }
-func (*box) Split(context.Context) *box         { return &box{} }
+func (*box) Never(context.Context) *abi.Pollable { return new(abi.Pollable) }
+func (*box) Panic(context.Context)               { panic("the embedder's bug") }
+func (*box) Split(context.Context) *box          { return &box{} }
 
 // thing and either are types with lists and strings in many places.
 type (

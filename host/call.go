@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,10 +37,10 @@ type Request struct {
 	Limits Limits
 	// Approved, if not nil, are the definitions a person approved: only these tools can be called, with these schemas.
 	Approved []abi.Definition
-	// Observe, if not nil, receives every operation once, after it ends, on the goroutine of the call.
+	// Observe, if not nil, receives every operation once, after it ends. Two calls of it never overlap.
 	Observe func(Operation)
-	// Idle, if not nil, is called on the goroutine of the call when the guest waits and nothing is ready, before the host waits. If
-	// it returns true, the host checks again. This lets a test clock advance instead of waiting.
+	// Idle, if not nil, is called when the guest waits and nothing is ready, before the host waits. If it returns true, the host checks
+	// again. This lets a test clock advance instead of waiting.
 	Idle func() bool
 	// Recorder receives the recording of this call. Default: Options.Recorder.
 	Recorder Recorder
@@ -115,7 +116,7 @@ var (
 	errDone = errors.New("call is over")
 )
 
-// call is one instance at work. Only the goroutine of the call uses it.
+// call is one instance at work. Only one goroutine at a time uses it.
 type call struct {
 	host    *Host
 	ctx     context.Context
@@ -200,73 +201,165 @@ func (c *call) own(v any, l *lease) {
 	}
 }
 
-// callExport calls one export in a fresh instance and drops everything that belonged to it. prepare makes the arguments, and may
-// call other exports before. check looks at the result while its bytes still count. ctx comes from within. If only the cleanup fails,
-// callExport returns both a result and an error. The goroutine may stay here for hours, so what takes much of its stack has returned.
-func (c *Component) callExport(ctx context.Context, r *Request, x export, prepare func(*call) ([]abi.Value, error), check func(abi.Value) error, made *Result) (result abi.Value, err error) {
-	in := &call{host: c.host, place: &place{host: c.host}}
-	defer func() { err = in.finish(err, made) }()
-	if x, err = in.begin(ctx, c, r, x); err != nil {
-		return nil, err
-	}
-	result, err = in.first(c, x, prepare)
-	for in.on {
-		var waits bool
-		if waits, result, err = in.waits(result, err); !waits {
-			break
-		}
-		long := in.pause(c)
-		for long != nil && !long.over() {
-			long.sleep()
-		}
-		result, err = in.wake(c, long)
-	}
-	if err != nil {
-		return nil, in.explain(err)
-	}
-	return result, check(result)
+// running is a call of one export, in a fresh instance, which drops everything that belonged to the call at its end. It is made in
+// parts. Between two of them, when waiting is set, the call needs no goroutine. It is not on the stack, which is small while the call waits.
+type running struct {
+	component *Component
+	ctx       context.Context // from within
+	request   *Request
+	export    export
+	// prepare makes the arguments, and may call other exports before. check looks at the result while its bytes still count.
+	prepare func(*call) ([]abi.Value, error)
+	check   func(abi.Value) error
+	in      *call
+	next    part
+	waiting *alarm // what the next part waits for; nil if it can run
+	asleep  *watch
+	// result is what the export returned, and err what went wrong. If only the cleanup failed, there are both.
+	result abi.Value
+	err    error
+	usage  Usage
+	phases Phases
 }
 
-// begin gives a call its slot and its store. It returns the export to call.
-func (c *call) begin(ctx context.Context, of *Component, r *Request, x export) (_ export, err error) {
-	h := c.host
-	for _, u := range []*users{&h.users, &of.users} {
+// part is a part of a call. It returns the one that follows at once. If there is none, the call waits or has ended.
+type part func(*running) part
+
+// enqueue begins a call: it asks for a slot.
+func (r *running) enqueue() {
+	c, h := r.component, r.component.host
+	in := &call{host: h, place: &place{host: h}}
+	r.in = in
+	defer func() {
+		if r.next == nil {
+			r.finish()
+		}
+	}()
+	for _, u := range []*users{&h.users, &c.users} {
 		end, err := u.begin()
 		if err != nil {
-			return x, err
+			r.err = err
+			return
 		}
-		c.ends = append(c.ends, end)
+		in.ends = append(in.ends, end)
 	}
-	outer := frameOf(ctx)
-	c.limits = h.limits(r, outer)
-	f := newFrame(of, r, c.limits, outer)
-	if err := c.place.enter(ctx, f); err != nil {
-		return x, explainEnd(ctx, c.limits, err)
+	outer := frameOf(r.ctx)
+	in.limits = h.limits(r.request, outer)
+	in.frame = newFrame(c, r.request, in.limits, outer)
+	var err error
+	if r.waiting, err = in.place.enter(r.ctx, in.frame); err != nil {
+		r.err = explainEnd(r.ctx, in.limits, err)
+		return
 	}
-	if r.Begin != nil {
-		if err := r.Begin(ctx); err != nil {
-			return x, explainEnd(ctx, c.limits, err)
+	r.next = (*running).begin
+}
+
+// run continues a call until it has ended.
+func (r *running) run() {
+	for r.next != nil {
+		if r.waiting != nil {
+			<-r.waiting.woken()
 		}
+		r.advance()
+	}
+}
+
+// advance continues a call until it waits or has ended: then next is nil. What it waited for must have rung.
+func (r *running) advance() {
+	next := r.next
+	r.next, r.waiting = nil, nil
+	defer func() {
+		if r.next == nil { // or it panics
+			r.finish()
+		}
+	}()
+	for next != nil {
+		next = next(r)
+	}
+}
+
+// sleep ends a part: another follows when the alarm has rung.
+func (r *running) sleep(until *alarm, next part) part {
+	r.waiting, r.next = until, next
+	return nil
+}
+
+// begin makes the store and the instance and calls the export, or its first step.
+func (r *running) begin() part {
+	if r.err = r.in.begin(r); r.err != nil {
+		return nil
+	}
+	r.result, r.err = r.in.first(r.component, r.export, r.prepare)
+	return (*running).stepped
+}
+
+// stepped follows a step.
+func (r *running) stepped() part {
+	in := r.in
+	if in.on {
+		var waits bool
+		if waits, r.result, r.err = in.waits(r.result, r.err); waits {
+			if r.asleep = in.pause(r.component); r.asleep != nil {
+				return r.sleep(&r.asleep.alarm, (*running).woken)
+			}
+			return (*running).woken
+		}
+	}
+	if r.err != nil {
+		r.result, r.err = nil, in.explain(r.err)
+		return nil
+	}
+	r.err = r.check(r.result)
+	return nil
+}
+
+// woken follows a sleep.
+func (r *running) woken() part {
+	needs := r.in.slept(r.asleep)
+	r.asleep = nil
+	if needs {
+		if queued := r.in.place.ask(r.in.storeLimits.Context); queued != nil {
+			return r.sleep(queued, (*running).wake)
+		}
+	}
+	return (*running).wake
+}
+
+// wake calls the next step.
+func (r *running) wake() part {
+	r.result, r.err = r.in.wake(r.component)
+	return (*running).stepped
+}
+
+// begin opens the store of a call whose wait for a slot is over. It sets the export to call.
+func (c *call) begin(r *running) error {
+	h, of, request, ctx := c.host, r.component, r.request, r.ctx
+	err := c.place.settle(ctx)
+	if err == nil && request.Begin != nil {
+		err = request.Begin(ctx)
+	}
+	if err != nil {
+		return explainEnd(ctx, c.limits, err)
 	}
 	c.clock = phaseClock{time.Now()}
 	ctx, over := context.WithCancelCause(ctx)
 	c.ends = append(c.ends, func() { over(nil) })
-	c.frame = f
 	c.ctx = abi.WithRoom(abi.WithWork(withFrame(ctx, c.frame), c.frame.work), func(bytes int64) error { return c.store.Room(bytes) })
+	outer := c.frame.outer
 	if outer == nil { // the calls that it starts share its budgets
 		c.ctx = abi.WithCall(c.ctx)
 	}
-	c.observe, c.idle, c.record, c.replay = r.Observe, r.Idle, r.record, r.replay
+	c.observe, c.idle, c.record, c.replay = request.Observe, request.Idle, request.record, request.replay
 	c.handles = handles{open: map[abi.Rep]*handle{}, limit: c.limits.Handles}
 	c.spent = func() { over(wasmtime.ErrCPU) }
-	if x.index == of.call.index && of.Stepwise() && !h.options.WholeCalls {
-		x, c.on, c.handles.table.kept = of.start, true, of.memory != nil
+	if r.export.index == of.call.index && of.Stepwise() && !h.options.WholeCalls {
+		r.export, c.on, c.handles.table.kept = of.start, true, of.memory != nil
 	}
 	c.storeLimits = wasmtime.Limits{Memory: c.limits.Memory, CPU: c.limits.CPU, Outer: outer.processor(), Context: ctx, User: f.user}
 	c.openStore()
 	c.ends = append(c.ends, c.frame.budget.Hold())
 	c.clock.lap(&c.phases.Open)
-	return x, nil
+	return nil
 }
 
 // first makes the instance and calls the export, or its first step.
@@ -284,24 +377,24 @@ func (c *call) first(of *Component, x export, prepare func(*call) ([]abi.Value, 
 }
 
 // finish drops everything that belonged to a call, however far it came.
-func (c *call) finish(err error, made *Result) error {
+func (r *running) finish() {
+	c := r.in
 	defer func() {
 		for _, end := range slices.Backward(c.ends) {
 			end()
 		}
 	}()
 	defer c.place.leave()
-	if c.frame == nil {
-		return err
+	if c.ctx == nil {
+		return
 	}
 	c.clock.lap(&c.phases.Run)
 	c.closeStore()
 	if failed := c.end(); failed != nil {
-		err = errors.Join(err, failed)
+		r.err = errors.Join(r.err, failed)
 	}
 	c.clock.lap(&c.phases.Close)
-	made.Usage, made.Phases = c.usage, c.phases
-	return err
+	r.usage, r.phases = c.usage, c.phases
 }
 
 // phaseClock returns the time since its last call.
@@ -455,83 +548,96 @@ func (c *Component) Call(ctx context.Context, tool string, input []byte, env Env
 }
 
 // Do is Call with every option.
-func (c *Component) Do(ctx context.Context, r Request) (result Result, err error) {
-	err = c.do(ctx, &r, &result)
-	return result, err
+func (c *Component) Do(ctx context.Context, r Request) (Result, error) {
+	t, err := c.launch(ctx, &r)
+	if err != nil {
+		return Result{}, err
+	}
+	defer t.drop()
+	t.run()
+	return t.complete()
 }
 
-func (c *Component) do(ctx context.Context, r *Request, result *Result) error {
+// Start is Do in the background. It returns once the input is checked; if that fails, or the call cannot begin, it returns the error and
+// never calls done. Otherwise done gets what Do returns, once, on a goroutine of the host, which Close waits for. A call that is made in
+// steps takes no goroutine while it waits for what its guest started, or for an instance. If Observe, Idle or Begin panics, done gets the panic
+// as an error.
+func (c *Component) Start(ctx context.Context, r Request, done func(Result, error)) error {
+	t, err := c.launch(ctx, &r)
+	if err != nil {
+		return err
+	}
+	t.proceed(done)
+	return nil
+}
+
+// toolCall is a call of a tool.
+type toolCall struct {
+	running
+	limits Limits
+	set    *definitionSet
+
+	caller   context.Context
+	recorder Recorder
+	began    bool
+	drops    []func()
+}
+
+// launch begins a call, until it waits for its instance or can have it. drop must follow, unless there is an error.
+func (c *Component) launch(ctx context.Context, r *Request) (*toolCall, error) {
 	if len(r.Input) == 0 {
 		r.Input = []byte("{}")
 	}
-	// A call that its caller may not make is not recorded, because a replay outside the caller would succeed.
-	if err := frameOf(ctx).nest(c, r); err != nil {
-		return err
+	t := newToolCall(ctx, c, r)
+	if r.replay == nil {
+		// A call that its caller may not make is not recorded, because a replay outside the caller would succeed.
+		if err := frameOf(ctx).nest(c, r); err != nil {
+			return nil, err
+		}
+		t.recorder = cmp.Or(r.Recorder, c.host.options.Recorder)
 	}
-	recorder := r.Recorder
-	if recorder == nil {
-		recorder = c.host.options.Recorder
-	}
-	if recorder == nil {
-		return c.callTool(ctx, r, result)
-	}
-	end, err := c.host.users.begin() // so that a host closes only after its calls are recorded
-	if err != nil {
-		return err
-	}
-	defer end()
-	r.record = c.host.newRecord()
-	began := true
-	if begin := r.Begin; begin != nil {
-		r.Begin = func(ctx context.Context) error {
-			err := begin(ctx)
-			began = err == nil
-			return err
+	if t.recorder != nil {
+		end, err := c.host.users.begin() // so that a host closes only after its calls are recorded
+		if err != nil {
+			return nil, err
+		}
+		t.drops = append(t.drops, end)
+		r.record = c.host.newRecord()
+		t.began = true
+		if begin := r.Begin; begin != nil {
+			r.Begin = func(ctx context.Context) error {
+				err := begin(ctx)
+				t.began = err == nil
+				return err
+			}
 		}
 	}
-	err = c.callTool(ctx, r, result)
-	if began {
-		r.record.end(ctx, c, r, *result, err, recorder)
+	if t.err = t.admit(ctx); t.err == nil {
+		t.enqueue()
 	}
-	return err
+	if t.next != nil {
+		return t, nil
+	}
+	defer t.drop()
+	_, err := t.complete()
+	return nil, err
 }
 
-// callTool makes a call. r says how to record or replay it.
-func (c *Component) callTool(ctx context.Context, r *Request, result *Result) error {
-	t, err := c.newToolCall(ctx, r)
-	if err != nil {
-		return err
+func newToolCall(ctx context.Context, c *Component, r *Request) *toolCall {
+	t := &toolCall{caller: ctx, limits: c.host.limits(r, frameOf(ctx))}
+	t.running = running{component: c, request: r, export: c.call, prepare: t.prepare, check: t.checkOutput}
+	return t
+}
+
+// admit checks the size of the input, starts the clock, and checks the input itself unless the tool's definition comes from the request's code.
+func (t *toolCall) admit(ctx context.Context) (err error) {
+	c, r := t.component, t.request
+	if len(r.Input)+len(r.Code.text()) > t.limits.Input {
+		return exceeded("input", printable.Size(int64(t.limits.Input)))
 	}
 	ctx, stop := c.host.within(ctx, t.limits)
-	defer stop()
-	if err := t.begin(ctx); err != nil {
-		return err
-	}
-	value, err := c.callExport(ctx, r, c.call, t.prepare, t.check, result)
-	return t.answer(value, err, result)
-}
-
-// toolCall is a call of a tool. It is not on the stack, which is small while the call waits.
-type toolCall struct {
-	component *Component
-	ctx       context.Context
-	request   *Request
-	limits    Limits
-	set       *definitionSet
-}
-
-func (c *Component) newToolCall(ctx context.Context, r *Request) (*toolCall, error) {
-	t := &toolCall{component: c, request: r, limits: c.host.limits(r, frameOf(ctx))}
-	if len(r.Input)+len(r.Code.text()) > t.limits.Input {
-		return nil, exceeded("input", printable.Size(int64(t.limits.Input)))
-	}
-	return t, nil
-}
-
-// begin checks the input, unless the tool's definition comes from the request's code.
-func (t *toolCall) begin(ctx context.Context) (err error) {
-	c, r := t.component, t.request
 	t.ctx = ctx
+	t.drops = append(t.drops, stop)
 	if r.Code != nil {
 		return nil
 	}
@@ -545,6 +651,58 @@ func (t *toolCall) begin(ctx context.Context) (err error) {
 		return err
 	}
 	return nil
+}
+
+// complete returns the result of a call that has ended, and records it.
+func (t *toolCall) complete() (result Result, err error) {
+	result.Usage, result.Phases = t.usage, t.phases
+	err = t.answer(&result)
+	if t.recorder != nil && t.began {
+		t.request.record.end(t.caller, t.component, t.request, result, err, t.recorder)
+	}
+	return result, err
+}
+
+// drop gives back what the call has besides its instance. Doing it again does nothing.
+func (t *toolCall) drop() {
+	for _, drop := range slices.Backward(t.drops) {
+		drop()
+	}
+	t.drops = nil
+}
+
+// proceed has the next part run on a worker, once it can.
+func (t *toolCall) proceed(done func(Result, error)) {
+	h := t.component.host
+	run := func() {
+		if ended, result, err := t.attempt(); ended {
+			done(result, err)
+		} else {
+			t.proceed(done)
+		}
+	}
+	if t.waiting == nil {
+		h.workers.start(run)
+	} else {
+		t.waiting.arm(func() { h.workers.start(run) })
+	}
+}
+
+// attempt runs the next part, and completes the call if it has ended.
+func (t *toolCall) attempt() (ended bool, result Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			ended, err = true, wasmtime.NewPanicError(p)
+		}
+		if ended {
+			t.drop()
+		}
+	}()
+	if t.advance(); t.next != nil {
+		return false, result, nil
+	}
+	result, err = t.complete()
+	return true, result, err
 }
 
 // prepare makes the arguments.
@@ -573,8 +731,8 @@ func (t *toolCall) prepare(in *call) ([]abi.Value, error) {
 	return []abi.Value{r.Tool, string(r.Input), rep}, err
 }
 
-// check checks an output.
-func (t *toolCall) check(v abi.Value) error {
+// checkOutput checks an output.
+func (t *toolCall) checkOutput(v abi.Value) error {
 	outcome := v.(abi.Variant)
 	if outcome.Case != 0 {
 		return nil
@@ -597,9 +755,10 @@ func (t *toolCall) keeps(ctx context.Context, output []byte) error {
 	return t.set.keeps(ctx, t.component.host.validating, t.request.Tool, output)
 }
 
-// answer completes the result of a call that returned value, or err.
-func (t *toolCall) answer(value abi.Value, err error, result *Result) error {
-	outcome, answered := value.(abi.Variant)
+// answer completes the result of a call.
+func (t *toolCall) answer(result *Result) error {
+	err := t.err
+	outcome, answered := t.result.(abi.Variant)
 	if answered && outcome.Case != 0 {
 		failure := t.component.failure(t.request.Code, outcome.Value, t.set, result.Usage.Denials, t.limits)
 		if err != nil {

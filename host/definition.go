@@ -151,11 +151,15 @@ func sameDefinition(a, b abi.Definition) bool {
 }
 
 func (c *Component) describeTools(ctx context.Context, limits Limits) (*definitionSet, error) {
-	value, err := c.callExport(ctx, &Request{Limits: limits}, c.describe, func(*call) ([]abi.Value, error) { return nil, nil }, func(abi.Value) error { return nil }, &Result{})
-	if err != nil {
-		return nil, fmt.Errorf("describe: %w", err)
+	r := running{
+		component: c, ctx: ctx, request: &Request{Limits: limits}, export: c.describe,
+		prepare: func(*call) ([]abi.Value, error) { return nil, nil }, check: func(abi.Value) error { return nil },
 	}
-	return c.readDefinitions(value)
+	r.enqueue()
+	if r.run(); r.err != nil {
+		return nil, fmt.Errorf("describe: %w", r.err)
+	}
+	return c.readDefinitions(r.result)
 }
 
 // readDefinitions reads the result of `describe`.

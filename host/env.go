@@ -1,12 +1,9 @@
 package host
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -304,12 +301,7 @@ func (c *call) pollable(rep abi.Value) (*handle, error) {
 
 // ready reports whether a pollable is ready. It is also ready if its grant has ended, because nothing else will happen.
 func (h *handle) ready() bool {
-	select {
-	case <-h.value.(abi.Pollable):
-		return true
-	default:
-		return h.lease.over() != nil
-	}
+	return h.value.(*abi.Pollable).IsReady() || h.lease.over() != nil
 }
 
 // readyOf returns the indices of those that are ready.
@@ -321,100 +313,4 @@ func readyOf(pollables []*handle) []abi.Value {
 		}
 	}
 	return ready
-}
-
-// wait returns the indices of the ready pollables, once at least one is ready. The guest gives up its turn meanwhile.
-func (c *call) wait(pollables []*handle) (ready []abi.Value, err error) {
-	if ready = readyOf(pollables); len(ready) > 0 {
-		return ready, nil
-	}
-	cancelled := c.store.Blocking(func() { ready, _, err = c.await(pollables, reflect.SelectCase{}) })
-	return ready, cmp.Or(err, cancelled)
-}
-
-// watch is what a call waits for. It counts towards its grants until end.
-type watch struct {
-	call      *call
-	pollables []*handle
-	chans     []<-chan struct{} // the end of the call first
-	grants    []*Grant
-}
-
-func (c *call) watch(pollables []*handle) *watch {
-	w := &watch{call: c, pollables: pollables, chans: []<-chan struct{}{c.ctx.Done()}}
-	for _, h := range pollables {
-		w.chans = append(w.chans, h.value.(abi.Pollable))
-		if h.lease != nil && h.lease.over() == nil {
-			w.chans = append(w.chans, h.lease.ctx.Done())
-			w.grants = append(w.grants, h.lease.grants...)
-		}
-	}
-	// The end of a lease has already ended its context.
-	if w.grants = union(w.grants); spend(w.grants, cost{running: 1}) != nil {
-		w.grants = nil
-	}
-	return w
-}
-
-func (w *watch) end() { leave(w.grants) }
-
-// over reports whether something is ready, or the call has ended.
-func (w *watch) over() bool {
-	return w.call.ctx.Err() != nil || slices.ContainsFunc(w.pollables, (*handle).ready)
-}
-
-// sleep waits until a channel is ready. It takes little of the stack for as many channels as most calls have.
-func (w *watch) sleep() {
-	const few = 4
-	if len(w.chans) > few {
-		w.sleepMany()
-		return
-	}
-	var on [few]<-chan struct{}
-	copy(on[:], w.chans)
-	select {
-	case <-on[0]:
-	case <-on[1]:
-	case <-on[2]:
-	case <-on[3]:
-	}
-}
-
-// sleepMany is sleep for any number of channels.
-func (w *watch) sleepMany() {
-	_, _, _ = reflect.Select(w.cases())
-}
-
-func (w *watch) cases() []reflect.SelectCase {
-	cases := make([]reflect.SelectCase, 0, len(w.chans)+1)
-	for _, ch := range w.chans {
-		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)})
-	}
-	return cases
-}
-
-// await is wait outside of the engine. It also ends when until, if it has a direction, can proceed; then it has proceeded.
-func (c *call) await(pollables []*handle, until reflect.SelectCase) (ready []abi.Value, proceeded bool, err error) {
-	w := c.watch(pollables)
-	defer w.end()
-	cases := append(w.cases(), until)
-	if until.Dir == 0 {
-		cases = cases[:len(w.chans)]
-	}
-	for {
-		if ready := readyOf(pollables); len(ready) > 0 {
-			return ready, false, nil
-		}
-		if c.idle != nil && c.ctx.Err() == nil && c.idle() {
-			continue
-		}
-		woken, _, _ := reflect.Select(cases)
-		proceeded = woken == len(w.chans)
-		if c.ctx.Err() != nil {
-			return nil, proceeded, context.Cause(c.ctx)
-		}
-		if proceeded {
-			return readyOf(pollables), true, nil
-		}
-	}
 }

@@ -96,9 +96,9 @@ func (g *granted) Get(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("wait: %w", ctx.Err())
 }
 
-func (g *granted) Never(context.Context) abi.Pollable {
+func (g *granted) Never(context.Context) *abi.Pollable {
 	g.inside <- struct{}{}
-	return make(chan struct{})
+	return new(abi.Pollable)
 }
 
 func (g *granted) Panic(context.Context)              { g.panics() }

@@ -59,7 +59,7 @@ func (t *handles) add(h *handle) (abi.Rep, error) {
 			return 0, err
 		}
 	}
-	if _, ok := h.value.(abi.Pollable); ok {
+	if _, ok := h.value.(*abi.Pollable); ok {
 		t.pending++
 	}
 	t.next++
@@ -82,7 +82,7 @@ func (t *handles) remove(rep abi.Rep) *handle {
 	if e, ok := h.value.(environment); ok {
 		t.names -= len(e)
 	}
-	if _, ok := h.value.(abi.Pollable); ok {
+	if _, ok := h.value.(*abi.Pollable); ok {
 		t.pending--
 	}
 	return h
@@ -187,7 +187,7 @@ func (s scoped) Add(r *abi.Resource, v any) (abi.Rep, error) {
 	c := s.call
 	h := &handle{resource: r, value: v, binding: s.binding, lease: s.lease}
 	var err error
-	if _, ok := v.(abi.Pollable); !ok {
+	if _, ok := v.(*abi.Pollable); !ok {
 		h.implementation, err = c.host.implementation(r, v)
 	} else if c.handles.pending >= c.limits.Pending {
 		err = c.crowded()

@@ -12,13 +12,13 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
-// promised is a box whose pollable is ready when the channel is closed.
+// promised is a box with a pollable from outside.
 type promised struct {
 	box
-	ready chan struct{}
+	ready *abi.Pollable
 }
 
-func (w *promised) Never(context.Context) abi.Pollable { return w.ready }
+func (w *promised) Never(context.Context) *abi.Pollable { return w.ready }
 
 // TestIdle has a guest wait for an event that happens only because the guest waits.
 func TestIdle(t *testing.T) {
@@ -28,20 +28,20 @@ func TestIdle(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		// idle receives the number of earlier calls.
-		idle  func(n int, ready chan struct{}) bool
+		idle  func(n int, ready *abi.Pollable) bool
 		calls int
 		want  error
 	}{
-		{"is ready at once", func(_ int, ready chan struct{}) bool { close(ready); return true }, 1, nil},
-		{"is ready in the end", func(n int, ready chan struct{}) bool {
+		{"is ready at once", func(_ int, ready *abi.Pollable) bool { ready.SetReady(); return true }, 1, nil},
+		{"is ready in the end", func(n int, ready *abi.Pollable) bool {
 			if n == 2 {
-				close(ready)
+				ready.SetReady()
 			}
 			return true
 		}, 3, nil},
-		{"is ready though it does not say so", func(_ int, ready chan struct{}) bool { close(ready); return false }, 1, nil},
-		{"cannot help", func(int, chan struct{}) bool { return false }, 1, &host.LimitError{Limit: "wall", Value: "50ms"}},
-		{"goes on for ever", func(n int, _ chan struct{}) bool {
+		{"is ready though it does not say so", func(_ int, ready *abi.Pollable) bool { ready.SetReady(); return false }, 1, nil},
+		{"cannot help", func(int, *abi.Pollable) bool { return false }, 1, &host.LimitError{Limit: "wall", Value: "50ms"}},
+		{"goes on for ever", func(n int, _ *abi.Pollable) bool {
 			if n == 5 {
 				cancel()
 			}
@@ -49,7 +49,7 @@ func TestIdle(t *testing.T) {
 		}, 6, context.Canceled},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			calls, ready := 0, make(chan struct{})
+			calls, ready := 0, new(abi.Pollable)
 			var limits host.Limits
 			if _, ends := errors.AsType[*host.LimitError](test.want); ends {
 				limits.Wall = 50 * time.Millisecond

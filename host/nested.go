@@ -109,24 +109,38 @@ type place struct {
 	user  string
 	depth int
 	slot  slot
+	// waiter is set between ask and settle if the call queues.
+	waiter *waiter
 }
 
-// enter waits until the call may be live.
-func (p *place) enter(ctx context.Context, f *frame) error {
+// enter asks for the slot of a call that begins.
+func (p *place) enter(ctx context.Context, f *frame) (*alarm, error) {
 	p.user, p.depth = f.user, f.depth
 	if outer := f.outer; outer != nil {
 		if t := outer.tree; t.inner.Add(1) > t.pending {
 			t.inner.Add(-1)
-			return &LimitError{Limit: "pending", Value: strconv.FormatInt(t.pending, 10), Detail: "tools that one call may run at a time"}
+			return nil, &LimitError{Limit: "pending", Value: strconv.FormatInt(t.pending, 10), Detail: "tools that one call may run at a time"}
 		}
 		p.outer = outer
 	}
-	return p.take(ctx)
+	return p.ask(ctx), nil
 }
 
-// take waits for a slot. Calls that hold one and wait are asked to give theirs back.
-func (p *place) take(ctx context.Context) (err error) {
-	p.slot, err = p.host.slots.take(ctx, p.user, p.depth)
+// ask takes a slot, or queues for one and returns what rings at the end of the wait. settle must follow. Calls that hold a slot and wait
+// give theirs back sooner while others queue.
+func (p *place) ask(ctx context.Context) *alarm {
+	if p.slot, p.waiter = p.host.slots.ask(ctx, p.user, p.depth); p.waiter == nil {
+		return nil
+	}
+	return &p.waiter.alarm
+}
+
+// settle ends the wait that ask began, if it did.
+func (p *place) settle(ctx context.Context) (err error) {
+	if p.waiter != nil {
+		p.slot, err = p.waiter.settle(ctx)
+		p.waiter = nil
+	}
 	return err
 }
 

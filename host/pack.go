@@ -546,11 +546,11 @@ func appendRuns(runs []byte, at uint32, now, before []byte) []byte {
 	return runs
 }
 
-// unpack gives a call an instance again. It waits for a slot.
+// unpack gives a call an instance again. The call has asked for a slot.
 func (c *call) unpack(of *Component, p *packed) (*wasmtime.Instance, error) {
 	h, m := c.host, of.memory
 	defer h.packed.Release(p.held)
-	if err := c.place.take(c.storeLimits.Context); err != nil {
+	if err := c.place.settle(c.storeLimits.Context); err != nil {
 		return nil, err
 	}
 	c.openStore()

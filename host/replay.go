@@ -110,8 +110,7 @@ func (c *Component) Replay(ctx context.Context, r *Recording, o ReplayOptions) (
 	if r.Code != "" && c.evaluate.index != nil { // otherwise the component was rebuilt with the code
 		code = &Code{r.Code, func() []byte { return r.SourceMap }}
 	}
-	var result Result
-	err = c.callTool(ctx, &Request{Tool: r.Tool, Code: code, Input: r.Input, Limits: o.Limits.or(r.Limits.within(c.host.options.Limits)), Approved: o.Approved, replay: p}, &result)
+	result, err := c.Do(ctx, Request{Tool: r.Tool, Code: code, Input: r.Input, Limits: o.Limits.or(r.Limits.within(c.host.options.Limits)), Approved: o.Approved, replay: p})
 	switch {
 	case ctx.Err() != nil:
 		return Comparison{}, ctx.Err()

@@ -29,9 +29,15 @@ type slotUser struct {
 	waiting map[int]*list.List // of *waiter, by depth; the first came first
 }
 
+// waiter is a call that waits for a slot.
 type waiter struct {
-	turn uint64
-	got  chan slot
+	alarm
+	turn  uint64
+	slots *slots
+	user  *slotUser
+	depth int
+	at    *list.Element
+	got   slot // none while it waits
 }
 
 // slot is a slot of a user. The zero slot is none.
@@ -64,43 +70,43 @@ func (s *slots) user(name string) *slotUser {
 // mayShare reports whether a user may have one more common slot. Calls without a user may have all.
 func (s *slots) mayShare(u *slotUser) bool { return u.name == "" || u.has < s.most }
 
-// take waits for a slot for a user's call at this depth.
-func (s *slots) take(ctx context.Context, user string, depth int) (slot, error) {
+// ask takes a slot for a user's call at this depth, or queues for one. Then the waiter's alarm rings when it has one or ctx ends, and
+// settle must follow.
+func (s *slots) ask(ctx context.Context, user string, depth int) (slot, *waiter) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	u := s.user(user)
 	switch {
 	case s.common > 0 && s.mayShare(u):
 		s.common--
 		u.has++
-		s.mu.Unlock()
 		return slot{user: u}, nil
 	case depth > 0 && !s.taken[depth]:
 		s.taken[depth] = true
-		s.mu.Unlock()
 		return slot{depth, u}, nil
 	}
 	if u.waiting[depth] == nil {
 		u.waiting[depth] = list.New()
 	}
 	s.turn++
-	w := &waiter{turn: s.turn, got: make(chan slot, 1)}
-	at := u.waiting[depth].PushBack(w)
+	w := &waiter{turn: s.turn, slots: s, user: u, depth: depth}
+	w.at = u.waiting[depth].PushBack(w)
 	s.queued++
-	s.mu.Unlock()
-	select {
-	case got := <-w.got:
-		return got, nil
-	case <-ctx.Done():
-	}
+	w.stops = []func() bool{context.AfterFunc(ctx, w.ring)}
+	return slot{}, w
+}
+
+// settle ends a wait, after its alarm.
+func (w *waiter) settle(ctx context.Context) (slot, error) {
+	w.end()
+	s := w.slots
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	select {
-	case got := <-w.got: // just now
-		s.pass(got)
-	default:
-		s.remove(u, depth, at)
+	if w.got.user == nil {
+		s.remove(w.user, w.depth, w.at)
+		return slot{}, context.Cause(ctx)
 	}
-	return slot{}, context.Cause(ctx)
+	return w.got, nil
 }
 
 // give gives a slot back.
@@ -138,7 +144,9 @@ func (s *slots) pass(got slot) {
 			to.has++
 		}
 		s.remove(to, depth, first)
-		first.Value.(*waiter).got <- slot{got.depth, to}
+		w := first.Value.(*waiter)
+		w.got = slot{got.depth, to}
+		w.ring()
 	case got.depth == 0:
 		s.common++
 	default:

@@ -19,7 +19,8 @@ func TestSlots(t *testing.T) {
 			user   string
 			depth  int
 			cancel context.CancelFunc
-			got    chan slot
+			waits  *waiter
+			rung   bool
 			slot   slot
 		}
 		var waiting, live []*call
@@ -49,27 +50,19 @@ func TestSlots(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"take": func(t *rapid.T) {
-				c := &call{user: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "user"), depth: rapid.IntRange(0, 3).Draw(t, "depth"), got: make(chan slot, 1)}
+				c := &call{user: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "user"), depth: rapid.IntRange(0, 3).Draw(t, "depth")}
 				var ctx context.Context
 				ctx, c.cancel = context.WithCancel(context.Background())
-				if fits(c, 0) || c.depth > 0 && fits(c, c.depth) {
-					got, err := s.take(ctx, c.user, c.depth)
-					if err != nil {
-						t.Fatal(err)
-					}
+				free := fits(c, 0) || c.depth > 0 && fits(c, c.depth)
+				var got slot
+				if got, c.waits = s.ask(ctx, c.user, c.depth); free != (c.waits == nil) {
+					t.Fatalf("a slot is free: %v; the call waits: %v", free, !free)
+				}
+				if free {
 					enter(c, got)
 					return
 				}
-				before := s.turn
-				go func() {
-					got, _ := s.take(ctx, c.user, c.depth)
-					c.got <- got
-				}()
-				for turn := before; turn == before; {
-					s.mu.Lock()
-					turn = s.turn
-					s.mu.Unlock()
-				}
+				c.waits.arm(func() { c.rung = true })
 				waiting = append(waiting, c)
 			},
 			"give": func(t *rapid.T) {
@@ -93,7 +86,11 @@ func TestSlots(t *testing.T) {
 				}
 				if next != nil {
 					waiting = slices.DeleteFunc(waiting, func(w *call) bool { return w == next })
-					enter(next, <-next.got)
+					got, err := next.waits.settle(context.Background())
+					if err != nil || !next.rung {
+						t.Fatalf("who is next got %+v, %v; woken: %v", got, err, next.rung)
+					}
+					enter(next, got)
 				}
 			},
 			"cancel": func(t *rapid.T) {
@@ -102,7 +99,7 @@ func TestSlots(t *testing.T) {
 				}
 				i := rapid.IntRange(0, len(waiting)-1).Draw(t, "call")
 				waiting[i].cancel()
-				if got := <-waiting[i].got; got.user != nil {
+				if got, _ := waiting[i].waits.settle(context.Background()); got.user != nil {
 					t.Fatalf("a cancelled call got %+v", got)
 				}
 				waiting = slices.Delete(waiting, i, i+1)
@@ -114,8 +111,10 @@ func TestSlots(t *testing.T) {
 			},
 		})
 		for _, c := range waiting {
+			if got, _ := c.waits.settle(context.Background()); got.user != nil {
+				t.Fatalf("at the end, a call that waits got %+v", got)
+			}
 			c.cancel()
-			<-c.got
 		}
 		for _, c := range live {
 			s.give(c.slot)

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"time"
 
@@ -74,7 +73,7 @@ func (c *call) pause(of *Component) (long *watch) {
 	c.store.Release()
 	switch {
 	case c.idle != nil:
-		_, _, c.ended = c.await(c.parked, reflect.SelectCase{})
+		_, _, c.ended = c.await(c.parked, nil, nil)
 		return nil
 	case of.memory != nil:
 		var over bool
@@ -97,7 +96,7 @@ func (c *call) giveBack(of *Component) (over bool, err error) {
 	}
 	for {
 		// Others may pack for long, so the call continues if it can do so earlier.
-		ready, placed, err := c.await(c.parked, reflect.SelectCase{Dir: reflect.SelectSend, Chan: reflect.ValueOf(c.host.packing), Send: reflect.ValueOf(struct{}{})})
+		ready, placed, err := c.await(c.parked, nil, c.host.packing)
 		if placed && (len(ready) > 0 || err != nil) {
 			<-c.host.packing
 		}
@@ -119,16 +118,21 @@ func (c *call) giveBack(of *Component) (over bool, err error) {
 	}
 }
 
-// wake is the last part of a wait, after w, if the call has slept. It runs the next step, or has poll fail if the call ends instead.
-func (c *call) wake(of *Component, w *watch) (v abi.Value, err error) {
-	ended := c.ended
+// slept ends a sleep. It reports whether the call needs a slot to continue.
+func (c *call) slept(w *watch) (needs bool) {
 	if w != nil {
-		w.end()
+		w.over()
 		if !slices.ContainsFunc(c.parked, (*handle).ready) || c.ctx.Err() != nil {
-			ended = context.Cause(c.ctx)
+			c.ended = context.Cause(c.ctx)
 		}
 	}
-	p := c.packed
+	return c.failed == nil && c.packed != nil && c.ended == nil
+}
+
+// wake is the last part of a wait, once the call has the slot that it needs. It runs the next step, or has poll fail if the call ends
+// instead.
+func (c *call) wake(of *Component) (v abi.Value, err error) {
+	p, ended := c.packed, c.ended
 	c.packed, c.ended = nil, nil
 	switch {
 	case c.failed != nil || p == nil:
@@ -156,6 +160,6 @@ func (c *call) wake(of *Component, w *watch) (v abi.Value, err error) {
 func (c *call) awaitFor(patience time.Duration) (ready []abi.Value, err error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	ready, _, err = c.await(c.parked, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(timer.C)})
+	ready, _, err = c.await(c.parked, timer.C, nil)
 	return ready, err
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/host"
 )
@@ -216,7 +217,7 @@ func TestPackedHandlesCount(t *testing.T) {
 				(br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 990))))
 			(i32.store (i32.const 512) (call $never (local.get $box))) (drop (call $park (i32.const 512) (i32.const 1))) (call $none)`,
 	}.load(t, h)
-	ready := make(chan struct{})
+	ready := new(abi.Pollable)
 	env := host.Env{"box": &promised{ready: ready}}
 	for _, name := range "abcdefghijklmno" {
 		env[string(name)] = &box{}
@@ -237,7 +238,7 @@ func TestPackedHandlesCount(t *testing.T) {
 	if used < 4<<20 || used > 2*count {
 		t.Errorf("8 packed calls take %d bytes and count as %d", used, count)
 	}
-	close(ready)
+	ready.SetReady()
 	for _, ended := range append(others, first) {
 		if err := <-ended; err != nil {
 			t.Error(err)

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// workers are goroutines that pack calls. To compress takes 64 KiB of stack, which a goroutine keeps for long, so the one that waits for
-// the call must be another.
+// workers are goroutines that pack calls, and that run the parts of calls that were started. To compress takes 64 KiB of stack, which a
+// goroutine keeps for long, so the one that waits for the call must be another.
 type workers struct {
 	jobs chan func()
 	idle atomic.Int32
@@ -21,19 +21,23 @@ func newWorkers(end <-chan struct{}) *workers { return &workers{jobs: make(chan 
 func (w *workers) run(f func()) {
 	ended := make(chan struct{})
 	var panicked any
-	job := func() {
+	w.start(func() {
 		defer close(ended)
 		defer func() { panicked = recover() }()
 		f()
+	})
+	<-ended
+	if panicked != nil {
+		panic(panicked)
 	}
+}
+
+// start has a worker run a job.
+func (w *workers) start(job func()) {
 	select {
 	case w.jobs <- job:
 	default:
 		w.all.Go(func() { w.work(job) })
-	}
-	<-ended
-	if panicked != nil {
-		panic(panicked)
 	}
 }
 

@@ -44,10 +44,10 @@ type gate struct {
 
 func (*gate) Interface() string { return "test:gate/gate@1.0.0" }
 
-func (g *gate) Pass(context.Context) abi.Pollable {
-	passed := make(chan struct{})
+func (g *gate) Pass(context.Context) *abi.Pollable {
+	passed := new(abi.Pollable)
 	go func() { //nolint:contextcheck // its calls are not inner ones of the call that waits
-		defer close(passed)
+		defer passed.SetReady()
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		var all, ended sync.WaitGroup

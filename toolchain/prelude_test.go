@@ -298,4 +298,4 @@ func (g *group) MemberAt(_ context.Context, index uint32) groupMember {
 
 func (g *group) Merge(_ context.Context, other *group) { g.ids = append(g.ids, other.ids...) }
 
-func (g *group) Subscribe(context.Context) abi.Pollable { return abi.Ready() }
+func (g *group) Subscribe(context.Context) *abi.Pollable { return abi.Ready() }

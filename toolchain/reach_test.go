@@ -216,6 +216,6 @@ func (toolbox) Start(context.Context, string, string, any) (*pending, error) { r
 
 type pending struct{}
 
-func (*pending) Subscribe(context.Context) abi.Pollable { return abi.Ready() }
+func (*pending) Subscribe(context.Context) *abi.Pollable { return abi.Ready() }
 
 func (*pending) Take(context.Context) (string, error) { return "1", nil }

@@ -262,7 +262,7 @@ func (waitingClock) Now(context.Context) uint64 { return 0 }
 func (waitingClock) Monotonic(context.Context) uint64 { return 0 }
 
 // Subscribe reports that a call waits.
-func (c waitingClock) Subscribe(context.Context, uint64) abi.Pollable {
+func (c waitingClock) Subscribe(context.Context, uint64) *abi.Pollable {
 	c.waiting <- struct{}{}
-	return make(abi.Pollable)
+	return new(abi.Pollable)
 }

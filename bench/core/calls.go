@@ -178,7 +178,7 @@ func measureEnd(ctx context.Context, b *bench, s *subject) error {
 // gate is a clock whose waits last until it is opened.
 type gate struct {
 	waiting chan struct{} // receives one element per wait
-	open    chan struct{}
+	open    abi.Pollable
 }
 
 func (*gate) Interface() string { return clock.Interface }
@@ -190,9 +190,9 @@ func (*gate) Now(context.Context) uint64 { return 0 }
 func (*gate) Monotonic(context.Context) uint64 { return 0 }
 
 // Subscribe is `subscribe`.
-func (g *gate) Subscribe(context.Context, uint64) abi.Pollable {
+func (g *gate) Subscribe(context.Context, uint64) *abi.Pollable {
 	g.waiting <- struct{}{}
-	return g.open
+	return &g.open
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

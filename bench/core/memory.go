@@ -22,7 +22,7 @@ func measureMemory(ctx context.Context, b *bench, s *subject) error {
 		return err
 	}
 	const few, many = 200, 1000
-	g := &gate{waiting: make(chan struct{}, many), open: make(chan struct{})}
+	g := &gate{waiting: make(chan struct{}, many)}
 	ended := make(chan error, many)
 	hold := func(n int) {
 		for range n {
@@ -50,7 +50,7 @@ func measureMemory(ctx context.Context, b *bench, s *subject) error {
 	if err != nil {
 		return err
 	}
-	close(g.open)
+	g.open.SetReady()
 	for range many {
 		if err := <-ended; err != nil {
 			return err

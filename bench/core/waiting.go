@@ -120,11 +120,19 @@ func measureWaiting(ctx context.Context, b *bench, _ *subject) (err error) {
 // there are few instances. What instances keep does not grow with the number of calls, so memory is a slope.
 func (b *bench) manyWait(ctx context.Context, w *waiter) error {
 	few, many := b.rounds(2_000), b.rounds(10_000)
-	g := &gate{waiting: make(chan struct{}, many), open: make(chan struct{})}
+	g := &gate{waiting: make(chan struct{}, many)}
 	ended := make(chan error, many)
 	hold := func(n int) (kib float64, err error) {
 		for range n {
-			go func() { ended <- w.call(ctx, "long", "{}", `"ended"`, host.Env{"clock": g}) }()
+			err := w.component.Start(ctx, host.Request{Tool: "long", Env: host.Env{"clock": g}}, func(r host.Result, err error) {
+				if err == nil && string(r.Output) != `"ended"` {
+					err = fmt.Errorf("a wrong answer: %s", r.Output)
+				}
+				ended <- err
+			})
+			if err != nil {
+				return 0, err
+			}
 		}
 		for range n {
 			select {
@@ -148,7 +156,7 @@ func (b *bench) manyWait(ctx context.Context, w *waiter) error {
 		return err
 	}
 	start := time.Now()
-	close(g.open)
+	g.open.SetReady()
 	for range many {
 		if err := <-ended; err != nil {
 			return err

@@ -69,7 +69,7 @@ func (r *Running) Monotonic(context.Context) uint64 {
 // Subscribe returns a pollable that is ready after the given time. It
 // never becomes ready if that is more than about 292 years. The error is
 // [abi.ErrExhausted] if the call has 1,024 timers pending, and [abi.ErrRevoked] after Close.
-func (r *Running) Subscribe(_ context.Context, nanoseconds uint64) (abi.Pollable, error) {
+func (r *Running) Subscribe(_ context.Context, nanoseconds uint64) (*abi.Pollable, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -78,20 +78,20 @@ func (r *Running) Subscribe(_ context.Context, nanoseconds uint64) (abi.Pollable
 	case r.fixed != nil || nanoseconds == 0:
 		return abi.Ready(), nil
 	case nanoseconds > math.MaxInt64:
-		return make(abi.Pollable), nil
+		return new(abi.Pollable), nil
 	case len(r.timers) >= double.MaxWaits: // a guest can drop a pollable, but its timer lives on until it fires or the call ends
 		return nil, double.ErrWaits()
 	}
-	ready := make(chan struct{})
+	ready := new(abi.Pollable)
 	var t *time.Timer
 	t = time.AfterFunc(time.Duration(nanoseconds), func() {
 		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.timers == nil { // closed while this timer waited for the lock
-			return
-		}
+		open := r.timers != nil // or closed while this timer waited for the lock
 		delete(r.timers, t)
-		close(ready)
+		r.mu.Unlock()
+		if open {
+			ready.SetReady()
+		}
 	})
 	r.timers[t] = struct{}{}
 	return ready, nil

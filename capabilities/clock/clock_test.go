@@ -28,16 +28,7 @@ func open(t *testing.T, c *Clock) *Running {
 	return r
 }
 
-func ready(p abi.Pollable) bool {
-	select {
-	case <-p:
-		return true
-	default:
-		return false
-	}
-}
-
-func subscribe(t *testing.T, r *Running, d time.Duration) abi.Pollable {
+func subscribe(t *testing.T, r *Running, d time.Duration) *abi.Pollable {
 	t.Helper()
 	p, err := r.Subscribe(t.Context(), uint64(d))
 	if err != nil {
@@ -57,17 +48,17 @@ func TestSystem(t *testing.T) {
 			t.Errorf("now: got %d, want %d", got, want)
 		}
 		second, minute := subscribe(t, r, time.Second), subscribe(t, r, time.Minute)
-		if !ready(subscribe(t, r, 0)) {
+		if !subscribe(t, r, 0).IsReady() {
 			t.Error("a wait of 0 is not over")
 		}
-		if ready(second) || ready(minute) {
+		if second.IsReady() || minute.IsReady() {
 			t.Error("ready too early")
 		}
-		<-second
+		<-second.Done()
 		if got, want := r.Monotonic(t.Context()), uint64(time.Second); got != want {
 			t.Errorf("monotonic: got %d, want %d", got, want)
 		}
-		if ready(minute) {
+		if minute.IsReady() {
 			t.Error("ready too early")
 		}
 		if got := open(t, System()).Monotonic(t.Context()); got != 0 {
@@ -84,7 +75,7 @@ func TestCloseStopsTimers(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour) // the bubble's time, not ours
-		if ready(p) {
+		if p.IsReady() {
 			t.Error("a timer fired after Close")
 		}
 		if _, err := r.Subscribe(t.Context(), 1); !errors.Is(err, abi.ErrRevoked) {
@@ -108,7 +99,7 @@ func TestTimersAreBounded(t *testing.T) {
 			}
 		}
 		time.Sleep(2 * time.Hour)
-		if !ready(subscribe(t, r, 0)) || ready(subscribe(t, r, math.MaxInt64)) {
+		if !subscribe(t, r, 0).IsReady() || subscribe(t, r, math.MaxInt64).IsReady() {
 			t.Error("timers that fired are still counted")
 		}
 	})
@@ -127,7 +118,7 @@ func TestFixed(t *testing.T) {
 		if got := r.Now(t.Context()); got != tt.want {
 			t.Errorf("%v: now %d, want %d", tt.at, got, tt.want)
 		}
-		if !ready(subscribe(t, r, 1000*time.Hour)) || r.Monotonic(t.Context()) != 0 {
+		if !subscribe(t, r, 1000*time.Hour).IsReady() || r.Monotonic(t.Context()) != 0 {
 			t.Errorf("%v: a fixed clock moved or waits", tt.at)
 		}
 	}
@@ -143,7 +134,7 @@ func TestConcurrentUse(t *testing.T) {
 				if err != nil {
 					return
 				}
-				<-p
+				<-p.Done()
 			}
 		})
 	}

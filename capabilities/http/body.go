@@ -122,15 +122,15 @@ func (e *Exchange) finish(err error) {
 // arrived wakes callers that wait for more of the body. The caller holds e.mu.
 func (e *Exchange) arrived() {
 	if e.more != nil {
-		close(e.more)
+		e.more.SetReady()
 		e.more = nil
 	}
 }
 
-// wakeUp returns a channel that is closed when more of the body arrives or the body ends. The caller holds e.mu.
-func (e *Exchange) wakeUp() <-chan struct{} {
+// wakeUp returns what is ready when more of the body arrives or the body ends. The caller holds e.mu.
+func (e *Exchange) wakeUp() *abi.Pollable {
 	if e.more == nil {
-		e.more = make(chan struct{})
+		e.more = new(abi.Pollable)
 	}
 	return e.more
 }
@@ -245,7 +245,7 @@ func (e *Exchange) keep(data []byte) (*blob.Blob, error) {
 var errTaken = abi.Errorf(abi.CodeInvalid, "the body was taken, or the exchange closed")
 
 func (e *Exchange) wholeBody(ctx context.Context) (*blob.Blob, error) {
-	if err := wait(ctx, e.done); err != nil {
+	if err := wait(ctx, &e.done); err != nil {
 		return nil, err
 	}
 	e.mu.Lock()

@@ -28,15 +28,15 @@ type Head struct {
 type Exchange struct {
 	client *Client
 	stop   context.CancelCauseFunc
-	// headed is closed when head or err is set, done when the exchange has ended.
-	headed, done chan struct{}
+	// headed is ready when head or err is set, done when the exchange has ended.
+	headed, done abi.Pollable
 	head         Head
 	err          error
 
 	mu       sync.Mutex
 	headSize int64         // held until Close
 	arriving *blob.Builder // while the body arrives
-	more     chan struct{} // closed when more of the body arrives or the body ends; nil if no caller waits for it
+	more     *abi.Pollable // ready when more of the body arrives or the body ends; nil if no caller waits for it
 	ended    bool          // then body or bodyErr is set
 	body     *blob.Blob    // nil after it was taken
 	bodyErr  error
@@ -62,9 +62,9 @@ func (c *Client) start(operation context.Context, q *request, timeout *uint32) (
 	ctx, stop := context.WithCancelCause(c.call.ctx)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	forget := context.AfterFunc(operation, func() { stop(context.Cause(operation)) })
-	e := &Exchange{client: c, stop: stop, headed: make(chan struct{}), done: make(chan struct{})}
+	e := &Exchange{client: c, stop: stop}
 	go func() {
-		defer close(e.done)
+		defer e.done.SetReady()
 		exchanging, end := withExchange(abi.WithMeter(ctx, abi.MeterOf(operation)), c.call, stop)
 		defer func() {
 			end()
@@ -107,7 +107,7 @@ func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
 	e.mu.Lock()
 	e.head, e.headSize = head, head.size()
 	e.mu.Unlock()
-	close(e.headed)
+	e.headed.SetReady()
 	if err := e.receive(ctx, c, response, encoding, q); err != nil {
 		e.finish(q.secrets.hush(explain(ctx, err)))
 		return
@@ -117,7 +117,7 @@ func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
 
 func (e *Exchange) fail(err error) {
 	e.err = err
-	close(e.headed)
+	e.headed.SetReady()
 	e.finish(err)
 }
 
@@ -191,12 +191,12 @@ func (*Exchange) Lists() map[string]int {
 // Subscribe returns a pollable that is ready when the exchange has reached the stage, or has failed. The methods of the stage then
 // answer without waiting: Head, Blob of a part, or Text and Blob of the whole body. For [StageBody], an offset beyond the bytes
 // that have arrived means their end.
-func (e *Exchange) Subscribe(ctx context.Context, s Stage) abi.Pollable {
+func (e *Exchange) Subscribe(ctx context.Context, s Stage) *abi.Pollable {
 	switch {
 	case s.Case == StageHead:
-		return e.headed
+		return &e.headed
 	case s.Case != StageBody || s.Body == nil:
-		return e.done
+		return &e.done
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -210,15 +210,15 @@ func (e *Exchange) Subscribe(ctx context.Context, s Stage) abi.Pollable {
 // Head waits for the start of the response and returns it. It fails with the error of the exchange: abi.ErrDenied after a redirect
 // or for an address, abi.ErrTimedOut, or abi.ErrUnavailable.
 func (e *Exchange) Head(ctx context.Context) (Head, error) {
-	if err := wait(ctx, e.headed); err != nil {
+	if err := wait(ctx, &e.headed); err != nil {
 		return Head{}, err
 	}
 	return e.head, e.err
 }
 
-func wait(ctx context.Context, until <-chan struct{}) error {
+func wait(ctx context.Context, until *abi.Pollable) error {
 	select {
-	case <-until:
+	case <-until.Done():
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the exchange: %w", ctx.Err())
@@ -229,7 +229,7 @@ func wait(ctx context.Context, until <-chan struct{}) error {
 // goroutine. Closing again does nothing.
 func (e *Exchange) Close() error {
 	e.stop(nil)
-	<-e.done
+	<-e.done.Done()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.client.call.memory.Release(e.headSize)

@@ -205,7 +205,7 @@ func TestExchange(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = exchange.Close() }()
-	<-exchange.Subscribe(t.Context(), Stage{})
+	<-exchange.Subscribe(t.Context(), Stage{}).Done()
 	head, err := exchange.Head(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestExchange(t *testing.T) {
 			t.Errorf("%s: have %q, want %q", name, values, want)
 		}
 	}
-	<-exchange.Subscribe(t.Context(), Stage{Case: StageWhole})
+	<-exchange.Subscribe(t.Context(), Stage{Case: StageWhole}).Done()
 	if text, err := exchange.Text(t.Context(), 6); err != nil || text != "héllo" {
 		t.Fatal(text, err)
 	}
@@ -264,13 +264,13 @@ func TestHeadComesBeforeBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = exchange.Close() }()
-	<-exchange.Subscribe(t.Context(), Stage{})
+	<-exchange.Subscribe(t.Context(), Stage{}).Done()
 	if _, err := exchange.Head(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	body := exchange.Subscribe(t.Context(), Stage{Case: StageWhole})
 	select {
-	case <-body:
+	case <-body.Done():
 		t.Fatal("the body is ready before it was sent")
 	default:
 	}
@@ -280,7 +280,7 @@ func TestHeadComesBeforeBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(finish)
-	<-body
+	<-body.Done()
 	if text, err := exchange.Text(t.Context(), 10); err != nil || text != "body" {
 		t.Fatal(text, err)
 	}

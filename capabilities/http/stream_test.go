@@ -37,21 +37,13 @@ func TestPartsArrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = exchange.Close() }()
-	after := func(n uint64) abi.Pollable { return exchange.Subscribe(t.Context(), Stage{Case: StageBody, Body: &n}) }
-	isReady := func(p abi.Pollable) bool {
-		select {
-		case <-p:
-			return true
-		default:
-			return false
-		}
-	}
+	after := func(n uint64) *abi.Pollable { return exchange.Subscribe(t.Context(), Stage{Case: StageBody, Body: &n}) }
 	first := after(0)
-	if isReady(first) {
+	if first.IsReady() {
 		t.Fatal("ready before anything came")
 	}
 	next <- "data: 1\n\n"
-	<-first
+	<-first.Done()
 	for _, want := range []string{"data: 1\n\n", "data"} {
 		if have, err := partOf(t, exchange, 0, uint32(len(want))); err != nil || have != want {
 			t.Fatalf("%q, %v", have, err)
@@ -61,14 +53,14 @@ func TestPartsArrive(t *testing.T) {
 		t.Fatalf("%q, %v", have, err)
 	}
 	second := after(9)
-	if isReady(second) || isReady(exchange.Subscribe(t.Context(), Stage{Case: StageWhole})) || !isReady(after(8)) {
+	if second.IsReady() || exchange.Subscribe(t.Context(), Stage{Case: StageWhole}).IsReady() || !after(8).IsReady() {
 		t.Fatal("ready too early, or not when it is")
 	}
 	go func() {
 		next <- "data: 2\n\n"
 		close(next)
 	}()
-	<-second
+	<-second.Done()
 	// Without Subscribe, the read itself waits.
 	if have, err := partOf(t, exchange, 9, 100); err != nil || have != "data: 2\n\n" {
 		t.Fatalf("%q, %v", have, err)
@@ -76,7 +68,7 @@ func TestPartsArrive(t *testing.T) {
 	if have, err := partOf(t, exchange, 18, 100); err != nil || have != "" {
 		t.Fatalf("the end is %q, %v", have, err)
 	}
-	if !isReady(after(18)) || !isReady(after(1<<63)) {
+	if !after(18).IsReady() || !after(1<<63).IsReady() {
 		t.Fatal("the end is not ready")
 	}
 	if have, err := partOf(t, exchange, 1<<63, 1); err != nil || have != "" {
@@ -97,7 +89,7 @@ func TestPartsArrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = exchange.Close()
-	if _, err := partOf(t, exchange, 0, 1); err == nil || !isReady(after(0)) {
+	if _, err := partOf(t, exchange, 0, 1); err == nil || !after(0).IsReady() {
 		t.Fatal("a closed exchange has parts")
 	}
 	if c.call.held.Reserve(64<<20) != nil {
@@ -119,7 +111,7 @@ func TestPartsEndWithTheBody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-exchange.Subscribe(t.Context(), Stage{Case: StageWhole})
+	<-exchange.Subscribe(t.Context(), Stage{Case: StageWhole}).Done()
 	one, err := exchange.Blob(t.Context(), &Part{0, 1 << 30})
 	if err != nil || one.Size(t.Context()) != abi.MaxBytes {
 		t.Fatal(one, err)
@@ -143,7 +135,7 @@ func TestPartsEndWithTheBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		for at := uint64(0); err == nil; {
-			<-exchange.Subscribe(t.Context(), Stage{Case: StageBody, Body: &at})
+			<-exchange.Subscribe(t.Context(), Stage{Case: StageBody, Body: &at}).Done()
 			var text string
 			text, err = partOf(t, exchange, at, 1<<20)
 			at += uint64(len(text))

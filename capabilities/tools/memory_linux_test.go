@@ -33,7 +33,7 @@ func TestManyCallersTakeLittle(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				<-call.Subscribe(t.Context())
+				<-call.Subscribe(t.Context()).Done()
 				defer func() { _ = call.Close() }()
 			}
 		}

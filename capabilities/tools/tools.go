@@ -171,11 +171,11 @@ func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c := &Call{cancel: cancel, done: make(chan struct{})}
+	c := &Call{cancel: cancel}
 	capabilities := env.Capabilities() // here, because the guest continues
 	text := []byte(input)
 	go func() {
-		defer close(c.done)
+		defer c.done.SetReady()
 		defer cancel()
 		defer room.Release(size)
 		defer func() { c.panicked = recover() }() // Take repeats the panic on its own goroutine, where the host expects it
@@ -187,8 +187,8 @@ func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*
 // Call is a running tool: the resource `pending`. It is safe for concurrent use. Its holder closes it.
 type Call struct {
 	cancel context.CancelFunc
-	// done is closed when output, err or panicked is set.
-	done     chan struct{}
+	// done is ready when output, err or panicked is set.
+	done     abi.Pollable
 	output   *blob.Blob // closed with the call; nil after an error
 	err      error
 	panicked any
@@ -217,12 +217,12 @@ func (c *Call) run(ctx context.Context, held *blob.Quota, do func() ([]byte, err
 func (*Call) Quick() []string { return []string{"pending.subscribe"} }
 
 // Subscribe returns a pollable that is ready when Take answers without waiting.
-func (c *Call) Subscribe(context.Context) abi.Pollable { return c.done }
+func (c *Call) Subscribe(context.Context) *abi.Pollable { return &c.done }
 
 // Take waits for the result of the tool and returns it as JSON. If the tool failed, Take returns its error.
 func (c *Call) Take(ctx context.Context) (string, error) {
 	select {
-	case <-c.done:
+	case <-c.done.Done():
 		if c.panicked != nil {
 			panic(c.panicked)
 		}
@@ -244,7 +244,7 @@ func (c *Call) Take(ctx context.Context) (string, error) {
 // Close ends the tool if it still runs, and returns when it has ended. Closing again does nothing.
 func (c *Call) Close() error {
 	c.cancel()
-	<-c.done
+	<-c.done.Done()
 	if c.output == nil {
 		return nil
 	}

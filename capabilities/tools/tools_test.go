@@ -98,7 +98,7 @@ func TestCalls(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-call.Subscribe(t.Context())
+		<-call.Subscribe(t.Context()).Done()
 		got, err := call.Take(t.Context())
 		if err != nil {
 			got = err.Error()

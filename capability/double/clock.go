@@ -35,10 +35,10 @@ type Clock struct {
 // NewClock returns the clock of a test.
 func NewClock() *Clock { return &Clock{Start: start} }
 
-// wait is a channel that is closed when it is due.
+// wait is a pollable that is ready when it is due.
 type wait struct {
 	due   time.Duration
-	ready chan struct{}
+	ready *abi.Pollable
 }
 
 // Time returns the time of the clock.
@@ -59,10 +59,10 @@ func (c *Clock) Monotonic(context.Context) uint64 {
 }
 
 // Subscribe implements the method `subscribe`. A wait of 292 years or more never ends.
-func (c *Clock) Subscribe(_ context.Context, nanoseconds uint64) (abi.Pollable, error) {
+func (c *Clock) Subscribe(_ context.Context, nanoseconds uint64) (*abi.Pollable, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ready := make(chan struct{})
+	ready := new(abi.Pollable)
 	switch {
 	case nanoseconds == 0:
 		return abi.Ready(), nil
@@ -91,7 +91,7 @@ func (c *Clock) Move() bool {
 		if w.due > c.now {
 			return false
 		}
-		close(w.ready)
+		w.ready.SetReady()
 		return true
 	})
 	return true

@@ -9,18 +9,9 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-func isReady(p abi.Pollable) bool {
-	select {
-	case <-p:
-		return true
-	default:
-		return false
-	}
-}
-
 func TestClock(t *testing.T) {
 	c := NewClock()
-	subscribe := func(d uint64) abi.Pollable {
+	subscribe := func(d uint64) *abi.Pollable {
 		t.Helper()
 		p, err := c.Subscribe(t.Context(), d)
 		if err != nil {
@@ -28,21 +19,21 @@ func TestClock(t *testing.T) {
 		}
 		return p
 	}
-	if c.Move() || c.Monotonic(t.Context()) != 0 || !isReady(subscribe(0)) {
+	if c.Move() || c.Monotonic(t.Context()) != 0 || !subscribe(0).IsReady() {
 		t.Error("time passes by itself")
 	}
 	never := subscribe(math.MaxUint64)
 	late, early, same := subscribe(uint64(2*time.Hour)), subscribe(uint64(time.Hour)), subscribe(uint64(time.Hour))
-	if isReady(early) || !c.Move() || !isReady(early) || !isReady(same) || isReady(late) {
+	if early.IsReady() || !c.Move() || !early.IsReady() || !same.IsReady() || late.IsReady() {
 		t.Error("waits do not end in their order")
 	}
 	if got := time.Duration(c.Monotonic(t.Context())); got != time.Hour || c.Now(t.Context()) != uint64(start.Add(time.Hour).UnixMilli()) {
 		t.Errorf("the time is %s", got)
 	}
-	if after := subscribe(math.MaxInt64); isReady(after) {
+	if after := subscribe(math.MaxInt64); after.IsReady() {
 		t.Error("what is due after the end of time is ready")
 	}
-	if !c.Move() || !isReady(late) || c.Move() || isReady(never) {
+	if !c.Move() || !late.IsReady() || c.Move() || never.IsReady() {
 		t.Error("the last wait does not end, or one that never does")
 	}
 	for range MaxWaits {

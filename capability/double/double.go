@@ -84,9 +84,9 @@ func (t *Test) Kept(name string, err error) error {
 }
 
 // Until waits for done, so that nothing runs concurrently with the guest and the order of events is always the same.
-func Until(ctx context.Context, done abi.Pollable) {
+func Until(ctx context.Context, done *abi.Pollable) {
 	select {
-	case <-done:
+	case <-done.Done():
 	case <-ctx.Done():
 	}
 }

@@ -1,0 +1,80 @@
+package abi
+
+import (
+	"container/list"
+	"sync"
+)
+
+// Pollable is the Go value of the resource `pollable` of stile:capability/poll: something that a guest can wait for. It becomes ready
+// once, and stays ready. The zero value is not ready. It is safe for concurrent use and needs no closing.
+type Pollable struct {
+	mu     sync.Mutex
+	ready  bool
+	done   chan struct{} // nil until Done
+	notify list.List     // of func(), to call; not used once ready
+}
+
+// Ready returns a pollable that is ready from the start.
+func Ready() *Pollable { return &Pollable{ready: true} }
+
+// SetReady makes the pollable ready. Doing it again does nothing.
+func (p *Pollable) SetReady() {
+	p.mu.Lock()
+	was := p.ready
+	if !was && p.done != nil {
+		close(p.done)
+	}
+	p.ready = true
+	p.mu.Unlock()
+	if was {
+		return
+	}
+	for e := p.notify.Front(); e != nil; e = e.Next() {
+		e.Value.(func())()
+	}
+	p.notify = list.List{}
+}
+
+// IsReady reports whether the pollable is ready.
+func (p *Pollable) IsReady() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ready
+}
+
+// OnReady calls f once, when the pollable is or becomes ready, on the goroutine that makes it ready. f must return soon. stop ends
+// this, and reports whether it was in time: whether f has not been called and will not be.
+func (p *Pollable) OnReady(f func()) (stop func() bool) {
+	p.mu.Lock()
+	var at *list.Element
+	if !p.ready {
+		at = p.notify.PushBack(f)
+	}
+	p.mu.Unlock()
+	if at == nil {
+		f()
+	}
+	return func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if at == nil || p.ready {
+			return false
+		}
+		p.notify.Remove(at)
+		at = nil
+		return true
+	}
+}
+
+// Done returns a channel that is closed when the pollable is ready.
+func (p *Pollable) Done() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.done == nil {
+		p.done = make(chan struct{})
+		if p.ready {
+			close(p.done)
+		}
+	}
+	return p.done
+}
