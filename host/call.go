@@ -355,7 +355,7 @@ func (c *call) begin(r *running) error {
 	if r.export.index == of.call.index && of.Stepwise() && !h.options.WholeCalls {
 		r.export, c.on, c.handles.table.kept = of.start, true, of.memory != nil
 	}
-	c.storeLimits = wasmtime.Limits{Memory: c.limits.Memory, CPU: c.limits.CPU, Outer: outer.processor(), Context: ctx, User: f.user}
+	c.storeLimits = wasmtime.Limits{Memory: c.limits.Memory, CPU: c.limits.CPU, Outer: outer.processor(), Context: ctx, User: c.frame.user}
 	c.openStore()
 	c.ends = append(c.ends, c.frame.budget.Hold())
 	c.clock.lap(&c.phases.Open)

@@ -34,14 +34,14 @@ var sleeper = guest{
 	resume: `(call $some)`,
 }
 
-// counted is a box that counts those who wait for it.
-type counted struct {
+// awaited is a box that counts those who wait for it.
+type awaited struct {
 	box
 	calls atomic.Int32
 	ready abi.Pollable
 }
 
-func (c *counted) Never(context.Context) *abi.Pollable {
+func (c *awaited) Never(context.Context) *abi.Pollable {
 	c.calls.Add(1)
 	return &c.ready
 }
@@ -51,7 +51,7 @@ func TestStart(t *testing.T) {
 	h := newHost(t, host.Options{Instances: 2, Limits: host.Limits{Wall: time.Hour}})
 	c := sleeper.load(t, h)
 	const calls = 200
-	waiting := &counted{}
+	waiting := &awaited{}
 	env := host.Env{"box": waiting}
 	ended := make(chan ending, calls)
 	before := runtime.NumGoroutine()
