@@ -105,7 +105,7 @@ const (
 // never used by builds.
 var (
 	maxBuilds = max(1, runtime.GOMAXPROCS(0)/2)
-	building  = turns.New(maxBuilds)
+	building  = turns.NewNamed("builds", maxBuilds)
 )
 
 // The namespaces of module names in the bundle. None is "file", because a name in that namespace is a path on the machine's own
@@ -244,8 +244,12 @@ const maxWait = 2 * maxBundleTime
 func waitForBuilds(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
-	if err := building.Take(ctx); err != nil {
+	err := building.Take(ctx)
+	if ctx.Err() != nil {
 		return &BusyError{maxBuilds, err}
+	}
+	if err != nil {
+		return fmt.Errorf("take a turn to build: %w", err)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/internal/wasmbin"
 	"github.com/stilehost/stile/toolchain"
 )
@@ -142,6 +143,7 @@ func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, e
 	if err := makeFolder("STILE_CACHE", where.cache); err != nil {
 		return nil, err
 	}
+	turns.Share(where.cache)
 	n := &session{
 		settings: where, secrets: newCredentials(ctx, where, s), progress: func(string) {},
 		logger: slog.New(&warnings{streams: s, cache: where.cache}),

@@ -6,6 +6,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/gofrs/flock"
 )
 
 type userKey struct{}
@@ -32,6 +34,10 @@ type Places struct {
 	round   int64            // the newest round in which a user got places
 	rounds  map[string]int64 // of the users that do not wait, if it is after round
 	waiting []*user          // the one that came or was served last is last
+
+	name   string         // of places that processes share
+	size   int            // how many there are of these
+	shared []*flock.Flock // the ones that this process has
 }
 
 // user is a user with requests that wait.
@@ -49,10 +55,20 @@ type request struct {
 // New returns n places.
 func New(n int) *Places { return &Places{free: int64(n), rounds: map[string]int64{}} }
 
-// Take waits for a place, for the user of ctx. If ctx ends first, Take returns its cause.
-func (p *Places) Take(ctx context.Context) error { return p.TakeFor(ctx, User(ctx), 1) }
+// Take waits for a place, for the user of ctx. If ctx ends first, Take returns its cause. Places that processes share can fail for other
+// reasons.
+func (p *Places) Take(ctx context.Context) error {
+	if err := p.TakeFor(ctx, User(ctx), 1); err != nil {
+		return err
+	}
+	err := p.share(ctx)
+	if err != nil {
+		p.GiveBack(1)
+	}
+	return err
+}
 
-// TakeFor waits for n places, at most as many as there are, for a user.
+// TakeFor waits for n places, at most as many as there are, for a user. Processes do not share them.
 func (p *Places) TakeFor(ctx context.Context, user string, n int64) error {
 	return p.take(ctx, user, n, false)
 }
@@ -138,9 +154,17 @@ func (p *Places) rest(i int) {
 }
 
 // Give gives a place back.
-func (p *Places) Give() { p.GiveBack(1) }
+func (p *Places) Give() {
+	p.mu.Lock()
+	if last := len(p.shared) - 1; last >= 0 {
+		_ = p.shared[last].Close() // its lock ends with the file
+		p.shared = p.shared[:last]
+	}
+	p.mu.Unlock()
+	p.GiveBack(1)
+}
 
-// GiveBack gives n places back.
+// GiveBack gives n places back, of those that processes do not share.
 func (p *Places) GiveBack(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

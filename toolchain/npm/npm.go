@@ -86,7 +86,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registry keys: %w", err)
 	}
-	c := &Client{o: o, keys: keys, running: turns.New(max(1, runtime.GOMAXPROCS(0)/2)), maxCache: maxNPMCache, maxMemory: maxMemory, asking: make(chan struct{}, 1)}
+	c := &Client{o: o, keys: keys, running: turns.NewNamed("npm", max(1, runtime.GOMAXPROCS(0)/2)), maxCache: maxNPMCache, maxMemory: maxMemory, asking: make(chan struct{}, 1)}
 	if err := sweepFolders(); err != nil && o.Logger != nil {
 		o.Logger.Warn("folders of processes that were killed were not removed", "error", err)
 	}

@@ -47,8 +47,10 @@ func (c *Client) workplace(ctx context.Context) (_ *workplace, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.running.Take(ctx) != nil {
+	if err := c.running.Take(ctx); ctx.Err() != nil {
 		return nil, c.ended(ctx, "resolving packages for other builds")
+	} else if err != nil {
+		return nil, clientError("npm got no turn to run", "Check that the folder of the cache is there and can be written.", err)
 	}
 	defer func() {
 		if err != nil {
