@@ -146,7 +146,13 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 	}
 	m.ledger, m.setPolicy = newLedger(m), m.SetPolicy
 	m.SetPolicy(cmp.Or(o.Policy, policy.Default()))
-	if err := m.reload(ctx); err != nil {
+	if db.Migrated() { // processes of the version before must ask the store, which they cannot use any more
+		err = db.Update(ctx, func(c *sqlite.Conn) error { return m.change(ctx, c) })
+	}
+	if err == nil {
+		err = m.reload(ctx)
+	}
+	if err != nil {
 		m.stamp.Close()
 		return nil, errors.Join(err, db.Close())
 	}
@@ -229,6 +235,7 @@ func (m *Manager) renew(a *active) {
 func (m *Manager) watch(ctx context.Context) {
 	tick := time.NewTicker(m.options.poll)
 	defer tick.Stop()
+	failed := ""
 	for {
 		select {
 		case <-ctx.Done():
@@ -236,8 +243,12 @@ func (m *Manager) watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		m.options.Follow(m.setPolicy)
+		said := ""
 		if err := m.look(ctx); err != nil && ctx.Err() == nil {
-			m.options.Logger.Warn("look for changes of extensions", "error", err)
+			if said = err.Error(); said != failed {
+				m.options.Logger.Warn("look for changes of extensions", "error", err)
+			}
 		}
+		failed = said
 	}
 }

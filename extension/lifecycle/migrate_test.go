@@ -1,9 +1,12 @@
 package lifecycle
 
 import (
+	"errors"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -43,5 +46,28 @@ func TestMigrateFailures(t *testing.T) {
 		if err != nil || failures != want {
 			t.Errorf("%s has %d failures, %v; want %d", tool, failures, err, want)
 		}
+	}
+}
+
+// When a newer program changes the schema of the store, a process of an older one starts no more calls: it could not write them down. And
+// it writes no more versions, because the newer program would not know what belongs to them.
+func TestNewerProgram(t *testing.T) {
+	h := newHome(t)
+	m := h.open()
+	write(t, m, draft("one", "1", ""))
+	says(t, m, "one_get", "1")
+	before := schema
+	t.Cleanup(func() { schema = before })
+	schema.Migrations = append(slices.Clone(schema.Migrations), "CREATE TABLE later (x)")
+	newer := h.open()
+	if _, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "one_get"}); !errors.Is(err, abi.ErrUnavailable) {
+		t.Errorf("the older program calls: %v", err)
+	}
+	if _, err := m.Write(t.Context(), draft("two", "2", "")); !errors.Is(err, abi.ErrUnavailable) {
+		t.Errorf("the older program writes: %v", err)
+	}
+	says(t, newer, "one_get", "1")
+	if found := offered(t, newer, agent); len(found) != 1 {
+		t.Errorf("the newer program offers %+v", found)
 	}
 }

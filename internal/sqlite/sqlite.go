@@ -57,7 +57,13 @@ type DB struct {
 	close   sync.Once
 	fault   atomic.Pointer[sqlite.Error]
 	leave   int64 // a log of this size was not emptied; only for the holder of writer
+
+	version  int  // of the schema, once it is up to date
+	migrated bool // Open changed the schema
 }
+
+// Migrated reports whether Open made the file or brought its schema up to date.
+func (db *DB) Migrated() bool { return db.migrated }
 
 // Open opens the file and brings its schema up to date in one transaction. If the file is missing, Open makes it, readable by its
 // owner only; the folder must exist. ctx bounds only the opening.
@@ -114,6 +120,7 @@ func open(ctx context.Context, file string, s Schema) (*DB, error) {
 	if err := db.migrate(ctx, s); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	db.version = len(s.Migrations)
 	return db, nil
 }
 
@@ -177,8 +184,27 @@ func (db *DB) migrate(ctx context.Context, s Schema) error {
 			}
 		}
 		_, err := c.conn.ExecContext(ctx, fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = %d`, s.ID, version))
+		db.migrated = err == nil
 		return err
 	})
+}
+
+// currently returns f with a check before it: it fails if the schema is not the one that Open left. Then a process of a newer program has
+// changed it, and the statements of this one could damage what that one keeps. Read does without the check, which takes 10 us.
+func (db *DB) currently(ctx context.Context, f func(*Conn) error) func(*Conn) error {
+	if db.version == 0 {
+		return f
+	}
+	return func(c *Conn) error {
+		var version int
+		if err := c.Row(ctx, `PRAGMA user_version`).Scan(&version); err != nil {
+			return err
+		}
+		if version != db.version {
+			return abi.Errorf(abi.CodeUnavailable, "%s: another version of this program changed its schema from version %d to %d; restart this process", db.kind, db.version, version)
+		}
+		return f(c)
+	}
 }
 
 // version returns the schema version of the database, or 0 for an empty one. It fails if this program cannot use that version.
@@ -322,7 +348,7 @@ func (db *DB) Read(ctx context.Context, f func(*Conn) error) error {
 
 // View runs f in a transaction that must only read: all of f sees one state of the database.
 func (db *DB) View(ctx context.Context, f func(*Conn) error) error {
-	return db.with(ctx, db.readers, func(c *Conn) error { return c.transaction(ctx, `BEGIN`, f) })
+	return db.with(ctx, db.readers, func(c *Conn) error { return c.transaction(ctx, `BEGIN`, db.currently(ctx, f)) })
 }
 
 // Update runs f in the writing transaction. If f returns nil, the transaction is committed and durable. After an error, nothing of
@@ -336,7 +362,7 @@ func (db *DB) Update(ctx context.Context, f func(*Conn) error) error {
 			}
 		}()
 		if observe == nil {
-			return c.transaction(ctx, `BEGIN IMMEDIATE`, f)
+			return c.transaction(ctx, `BEGIN IMMEDIATE`, db.currently(ctx, f))
 		}
 		end := func(Work) {}
 		var before, after Work
@@ -349,7 +375,7 @@ func (db *DB) Update(ctx context.Context, f func(*Conn) error) error {
 				return err
 			}
 			after = before
-			return f(c)
+			return db.currently(ctx, f)(c)
 		})
 		if c.conn != nil { // or it was discarded
 			if work, err := c.work(context.WithoutCancel(ctx)); err == nil {

@@ -98,6 +98,33 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// A newer program that changes the schema of an open file ends the use of the older one, which could damage what the newer one keeps.
+func TestNewerSchemaUnderWay(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "n.db")
+	db := opened(t, file, counter)
+	if err := add(t.Context(), db, 1); err != nil || !db.Migrated() {
+		t.Fatal(err, db.Migrated())
+	}
+	if again := opened(t, file, counter); again.Migrated() {
+		t.Error("opening the file again changed its schema")
+	}
+	newer := counter
+	newer.Migrations = append(append([]string{}, counter.Migrations...), `CREATE TABLE later (x)`)
+	later := opened(t, file, newer)
+	if err := add(t.Context(), later, 1); err != nil || !later.Migrated() {
+		t.Fatal(err, later.Migrated())
+	}
+	ran := func(*Conn) error { return errors.New("it ran") }
+	for name, err := range map[string]error{"Update": db.Update(t.Context(), ran), "View": db.View(t.Context(), ran)} {
+		if !errors.Is(err, abi.ErrUnavailable) || !strings.Contains(err.Error(), "from version 2 to 3; restart this process") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := total(t, later); n != 2 {
+		t.Errorf("the newer program reads %d", n)
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
