@@ -90,3 +90,15 @@ func (m *Manifest) CheckNames(taken func(tool string) (holder string)) []Problem
 	}
 	return problems
 }
+
+// TooLarge returns what is wrong with a source of so many files and bytes, or nil.
+func TooLarge(files int, size int64) *Problem {
+	switch {
+	case files > MaxFiles:
+		return &Problem{Text: fmt.Sprintf("the extension has more than %d files", MaxFiles), Fix: "fewer files, and packages instead of copies"}
+	case size > MaxSource:
+		return &Problem{Text: fmt.Sprintf("the files of the extension have more than %d MiB", MaxSource>>20), Fix: "less, without what it does not import"}
+	default:
+		return nil
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sha256hex"
 )
@@ -199,18 +200,13 @@ func (p *player) answer(c *call, op *operation, binding string, args []abi.Value
 		d.err = errMalformed
 	}
 	if d.err != nil {
-		if !is[*LimitError](d.err) {
+		if !errkind.Is[*LimitError](d.err) {
 			p.damaged = &DamagedError{i + 1, d.err.Error()}
 		}
 		return nil, d.err
 	}
 	c.denyAgain(op.fn.Result, answer)
 	return answer, nil
-}
-
-func is[T error](err error) bool {
-	_, ok := errors.AsType[T](err)
-	return ok
 }
 
 // find returns the index of the recorded operation that answers this one, or -1.

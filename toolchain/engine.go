@@ -10,7 +10,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -18,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/child"
 	"github.com/stilehost/stile/internal/sha256hex"
 )
@@ -236,13 +236,8 @@ func neededOfEngine(name string) bool {
 
 // readAtMost reads a file and fails if it is larger than limit bytes.
 func readAtMost(files fs.FS, name string, limit int64) ([]byte, error) {
-	f, err := files.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
+	data, err := bounded.ReadFile(files, name, limit)
+	if errors.Is(err, bounded.ErrTooLarge) {
 		err = fmt.Errorf("%s is larger than %d KiB", name, limit>>10)
 	}
 	return data, err

@@ -14,6 +14,7 @@ import (
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/usagetest"
 )
 
@@ -77,13 +78,13 @@ func (s *soak) call(way int, wait int64, moment time.Duration) error {
 		g := host.NewGrant(clock.System(), host.GrantOptions{})
 		r.Env["clock"] = g
 		defer time.AfterFunc(moment, func() { g.Revoke("enough") }).Stop()
-		like = is[*host.GuestError]
+		like = errkind.Is[*host.GuestError]
 	case 3: // fails
 		r.Input = fmt.Appendf(nil, `{"for":%d,"fail":true}`, wait)
-		want, like = "", is[*host.GuestError]
+		want, like = "", errkind.Is[*host.GuestError]
 	case 4: // takes too long
 		r.Limits.Wall = moment + time.Millisecond
-		like = is[*host.LimitError]
+		like = errkind.Is[*host.LimitError]
 	case 5: // waits for others, too
 		component, want, r.Env["tools"] = s.outer, fmt.Sprint(wait+wait/2), s.toolbox
 	}
@@ -95,11 +96,6 @@ func (s *soak) call(way int, wait int64, moment time.Duration) error {
 		return nil
 	}
 	return fmt.Errorf("way %d, %d ms: got %s, %w", way, wait, result.Output, err)
-}
-
-func is[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
 }
 
 // use is what the process has.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/internal/errkind"
 )
 
 // DiskOptions configures a [Disk]. The zero value of a field means its default.
@@ -175,16 +176,11 @@ func diskError(path string, err error) error {
 		return abi.Errorf(abi.CodeExhausted, "%s: %s", shown(path), number.Error())
 	case errors.As(err, &number):
 		return abi.Errorf(abi.CodeUnavailable, "%s: %s", shown(path), number.Error())
-	case is[*fs.PathError](err), is[*os.LinkError](err): // os.Root: the path now leads out, so it has changed since it was checked
+	case errkind.Is[*fs.PathError](err), errkind.Is[*os.LinkError](err): // os.Root: the path now leads out, so it has changed since it was checked
 		return changed(shown(path))
 	default:
 		return err
 	}
-}
-
-func is[T error](err error) bool {
-	_, ok := errors.AsType[T](err)
-	return ok
 }
 
 // changed is the error of a path that something else changed during the operation.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/policy"
+	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -72,7 +73,7 @@ func (e *examination) store(ctx context.Context, store *extensions) error {
 	e.add("versions", statusOK, "", "they take %s on disk; the limits are %s, and %s for each author", about(stored), printable.Size(limits.Stored), printable.Size(limits.StoredPerAuthor))
 	count, last, err := store.VerifyAudit(ctx)
 	switch {
-	case is[*lifecycle.TamperedError](err):
+	case errkind.Is[*lifecycle.TamperedError](err):
 		e.add("audit log", statusBroken, "Compare it with a backup of STILE_HOME: stile audit list shows what is there before and after it.", "%v", err)
 	case err != nil:
 		return err

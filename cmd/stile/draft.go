@@ -13,6 +13,7 @@ import (
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -93,7 +94,7 @@ func readSource(name string, keep []string) (data []byte, entry string, err erro
 		return nil, "", &usageError{err}
 	}
 	defer func() { err = errors.Join(err, tree.Close()) }()
-	if data, err = readBounded(source.FS, source.Entry, extension.MaxSource); err != nil {
+	if data, err = readPart(source.FS, source.Entry, extension.MaxSource); err != nil {
 		return nil, "", &usageError{err}
 	}
 	return data, source.Entry, nil
@@ -139,10 +140,11 @@ func readFolder(dir, manifest string, keep []string) (files map[string][]byte, e
 			return fmt.Errorf("%s is not a file", filepath.Join(dir, name))
 		case skip != nil && os.SameFile(info, skip):
 			return nil
-		case len(files) == extension.MaxFiles:
-			return fmt.Errorf("%s holds more than %d files", dir, extension.MaxFiles)
 		}
-		files[name], err = readBounded(tree, name, room)
+		if large := extension.TooLarge(len(files)+1, 0); large != nil {
+			return fmt.Errorf("%s: %s", dir, large.Text)
+		}
+		files[name], err = readPart(tree, name, room)
 		room -= int64(len(files[name]))
 		return err
 	})
@@ -186,16 +188,11 @@ func (t *fewEntries) ReadDir(name string) (entries []fs.DirEntry, err error) {
 	return nil, fmt.Errorf("%s holds more than %d files and folders: put the extension into a folder of its own", t.dir, maxDraftEntries)
 }
 
-// readBounded reads a file of at most limit bytes.
-func readBounded(tree fs.FS, name string, limit int64) (data []byte, err error) {
-	f, err := tree.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	data, err = io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s: the files of an extension have at most %d bytes together", name, extension.MaxSource)
+// readPart reads a file of an extension, of at most limit bytes.
+func readPart(tree fs.FS, name string, limit int64) ([]byte, error) {
+	data, err := bounded.ReadFile(tree, name, limit)
+	if errors.Is(err, bounded.ErrTooLarge) {
+		err = fmt.Errorf("%s: %s", name, extension.TooLarge(0, extension.MaxSource+1).Text)
 	}
 	return data, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/errkind"
 )
 
 type extCall struct {
@@ -33,7 +34,7 @@ func (c *extCall) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 		result, err := e.Call(ctx, lifecycle.Call{Viewer: viewer, By: by, Via: lifecycle.ViaCommand, Tool: c.Tool, Input: input, Limits: limits})
-		if is[*lifecycle.UnknownToolError](err) {
+		if errkind.Is[*lifecycle.UnknownToolError](err) {
 			return e.unknown(ctx, viewer, c.Tool, err)
 		}
 		if err != nil {

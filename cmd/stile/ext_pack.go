@@ -15,6 +15,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/pack"
 	"github.com/stilehost/stile/extension/pack/bundle"
+	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/toolchain/npm"
 )
 
@@ -285,7 +286,7 @@ func (c *extImport) verify(ctx context.Context, s *streams, in *incoming, truste
 	}
 	if verifier != nil {
 		by, err := verifier.Verify(ctx, in.bundles, in.signed)
-		if is[*pack.PartError](err) {
+		if errkind.Is[*pack.PartError](err) {
 			err = &untrustedError{fmt.Errorf("%s has no Sigstore bundle that the flags accept: %w", c.File, err)}
 		}
 		if err != nil {

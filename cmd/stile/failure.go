@@ -17,6 +17,7 @@ import (
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/extension/trial"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/model"
 	"github.com/stilehost/stile/secret"
@@ -153,7 +154,7 @@ func explain(err error) failure {
 	sorted := lifecycle.Sort(err)
 	f := failure{
 		Kind: kindOf(err, sorted), Message: printable.Text(err.Error()), Limit: sorted.Limit, Value: sorted.Value, Claimed: sorted.Claimed, Failure: sorted.Tool,
-		Stage: sorted.Stage, Known: sorted.Known, Unbound: sorted.Unbound, bindable: is[*boundError](err),
+		Stage: sorted.Stage, Known: sorted.Known, Unbound: sorted.Unbound, bindable: errkind.Is[*boundError](err),
 	}
 	var (
 		unknown *unknownError
@@ -171,10 +172,10 @@ func explain(err error) failure {
 	case sorted.Kind == lifecycle.FailureSource && f.Kind != kindUsage:
 		f.Problems = sorted.Problems
 	case sorted.Kind == lifecycle.FailureLimit:
-		f.settable = is[*boundError](err) && slices.Contains(limitNames(), f.Limit)
-	case is[*toolchain.BusyError](err):
+		f.settable = errkind.Is[*boundError](err) && slices.Contains(limitNames(), f.Limit)
+	case errkind.Is[*toolchain.BusyError](err):
 		f.Message += "; try again when they have ended"
-	case f.Kind == kindHost && (is[*sqlite.Error](err) || is[*lifecycle.DamagedError](err) || errors.Is(err, abi.ErrUnavailable)):
+	case f.Kind == kindHost && (errkind.Is[*sqlite.Error](err) || errkind.Is[*lifecycle.DamagedError](err) || errors.Is(err, abi.ErrUnavailable)):
 		f.Message += "; stile doctor says which files are damaged and what to do"
 	}
 	return f
@@ -200,21 +201,21 @@ func kindOf(err error, sorted lifecycle.Failure) kind {
 	switch {
 	case errors.Is(err, errInterrupted):
 		return kindInterrupted
-	case is[*generate.UnfinishedError](err), is[*failedTestsError](err):
+	case errkind.Is[*generate.UnfinishedError](err), errkind.Is[*failedTestsError](err):
 		return kindFailed
-	case is[*unknownError](err), is[*extension.ManifestError](err):
+	case errkind.Is[*unknownError](err), errkind.Is[*extension.ManifestError](err):
 		return kindUsage
-	case is[*notApprovedError](err):
+	case errkind.Is[*notApprovedError](err):
 		return kindDeclined
-	case is[*untrustedError](err), sorted.Stage == extension.StagePolicy:
+	case errkind.Is[*untrustedError](err), sorted.Stage == extension.StagePolicy:
 		return kindDenied
 	case sortedKinds[sorted.Kind] != "":
 		return sortedKinds[sorted.Kind]
-	case is[*differsError](err):
+	case errkind.Is[*differsError](err):
 		return kindDiffers
-	case is[*usageError](err), is[*extension.SpecError](err), is[*extension.UnboundError](err), is[*extension.ScopeError](err), is[*policy.ParseError](err),
-		is[*generate.RequestError](err), is[*model.OptionsError](err), is[*workspace.RefusedError](err), is[*host.ReplayError](err), is[*trial.RecordingError](err),
-		is[*secret.NameError](err), is[*secret.ValueError](err), errors.Is(err, secret.ErrNotFound):
+	case errkind.Is[*usageError](err), errkind.Is[*extension.SpecError](err), errkind.Is[*extension.UnboundError](err), errkind.Is[*extension.ScopeError](err), errkind.Is[*policy.ParseError](err),
+		errkind.Is[*generate.RequestError](err), errkind.Is[*model.OptionsError](err), errkind.Is[*workspace.RefusedError](err), errkind.Is[*host.ReplayError](err), errkind.Is[*trial.RecordingError](err),
+		errkind.Is[*secret.NameError](err), errkind.Is[*secret.ValueError](err), errors.Is(err, secret.ErrNotFound):
 		return kindUsage
 	case errors.As(err, &operation):
 		return operationKind(operation.Code)
@@ -235,10 +236,4 @@ func operationKind(code abi.Code) kind {
 	default:
 		return kindHost
 	}
-}
-
-// is reports whether err or what it wraps is a T.
-func is[T error](err error) bool {
-	var target T
-	return errors.As(err, &target)
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/stilehost/stile/internal/atomicfile"
+	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/private"
 )
 
@@ -55,12 +55,12 @@ func readFile(name string, limit int64) ([]byte, error) {
 
 // readOpened reads a file of at most limit bytes, and closes it.
 func readOpened(f *os.File, limit int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	data, err := bounded.Read(f, limit)
+	if errors.Is(err, bounded.ErrTooLarge) {
+		err = fmt.Errorf("%s has more than %d bytes", f.Name(), limit)
+	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, &usageError{err}
-	}
-	if int64(len(data)) > limit {
-		return nil, usagef("%s has more than %d bytes", f.Name(), limit)
 	}
 	return data, nil
 }

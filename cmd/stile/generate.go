@@ -15,6 +15,7 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/mcp"
 	"github.com/stilehost/stile/model"
@@ -140,7 +141,7 @@ func (e *extensions) free(ctx context.Context, v lifecycle.Viewer, manifest []by
 		return err
 	}
 	switch there, err := e.Find(ctx, v, m.Name); {
-	case is[*lifecycle.NotFoundError](err) || err == nil && there.State != lifecycle.Active:
+	case errkind.Is[*lifecycle.NotFoundError](err) || err == nil && there.State != lifecycle.Active:
 		return nil
 	case err != nil:
 		return err

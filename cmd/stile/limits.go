@@ -29,11 +29,11 @@ var callLimits = []limit{
 	}, func(l host.Limits) any { return l.Memory }},
 	newLimit("cpu", func(l *host.Limits) *time.Duration { return &l.CPU }, parseDuration),
 	newLimit("wall", func(l *host.Limits) *time.Duration { return &l.Wall }, parseDuration),
-	newLimit("input", func(l *host.Limits) *int { return &l.Input }, bounded(printable.ParseSize)),
-	newLimit("output", func(l *host.Limits) *int { return &l.Output }, bounded(printable.ParseSize)),
-	newLimit("handles", func(l *host.Limits) *int { return &l.Handles }, bounded(parseCount)),
-	newLimit("pending", func(l *host.Limits) *int { return &l.Pending }, bounded(parseCount)),
-	newLimit("nesting", func(l *host.Limits) *int { return &l.Nesting }, bounded(parseCount)),
+	newLimit("input", func(l *host.Limits) *int { return &l.Input }, asInt(printable.ParseSize)),
+	newLimit("output", func(l *host.Limits) *int { return &l.Output }, asInt(printable.ParseSize)),
+	newLimit("handles", func(l *host.Limits) *int { return &l.Handles }, asInt(parseCount)),
+	newLimit("pending", func(l *host.Limits) *int { return &l.Pending }, asInt(parseCount)),
+	newLimit("nesting", func(l *host.Limits) *int { return &l.Nesting }, asInt(parseCount)),
 }
 
 func newLimit[T any](name string, field func(*host.Limits) *T, parse func(string) (T, error)) limit {
@@ -93,8 +93,8 @@ func parseCount(text string) (int64, error) {
 	return n, nil
 }
 
-// bounded makes parse refuse what an int may not hold.
-func bounded(parse func(string) (int64, error)) func(string) (int, error) {
+// asInt makes parse refuse what an int may not hold.
+func asInt(parse func(string) (int64, error)) func(string) (int, error) {
 	return func(text string) (int, error) {
 		n, err := parse(text)
 		if err == nil && n > math.MaxInt32 {

@@ -30,6 +30,7 @@ import (
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/model"
 )
@@ -130,7 +131,7 @@ func run(args []string, s *streams) int {
 		return s.report(misuse(err), json)
 	}
 	err = command.Run()
-	if err != nil && ctx.Err() != nil && !is[*saidError](err) {
+	if err != nil && ctx.Err() != nil && !errkind.Is[*saidError](err) {
 		err = errInterrupted
 	}
 	return s.report(err, json)
@@ -188,7 +189,7 @@ func habits(args []string) []string {
 
 // misuse says what is wrong with a command line. It replaces the parser's messages about itself by our own words.
 func misuse(err error) error {
-	if is[*fs.PathError](err) { // help could not be written
+	if errkind.Is[*fs.PathError](err) { // help could not be written
 		return err
 	}
 	command, text := closest(err), err.Error()

@@ -25,6 +25,8 @@ import (
 
 	"github.com/creack/pty"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stilehost/stile/internal/errkind"
 )
 
 // connect connects a client.
@@ -437,7 +439,7 @@ func TestLendFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{open, link, dir} {
-		if _, err := lendFile(name, []byte("token")); !is[*usageError](err) {
+		if _, err := lendFile(name, []byte("token")); !errkind.Is[*usageError](err) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

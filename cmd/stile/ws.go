@@ -17,6 +17,7 @@ import (
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -284,7 +285,7 @@ func (c *wsPut) Run(ctx context.Context, s *streams) error {
 		b := blob.NewBuilder(blob.Options{Limit: workspace.DefaultBytes})
 		defer func() { err = errors.Join(err, b.Close()) }()
 		_, err = interruptible(ctx, func() ([]byte, error) { _, err := io.Copy(b, from); return nil, err })
-		if is[*fs.PathError](err) { // it cannot be read
+		if errkind.Is[*fs.PathError](err) { // it cannot be read
 			return &usageError{err}
 		}
 		if err != nil {

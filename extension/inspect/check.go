@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/jslex"
 )
 
@@ -21,7 +22,7 @@ func Check(fsys fs.FS, entry string, manifestTools []string) (derived *Derived, 
 	switch {
 	case !jslex.IsCode(entry):
 		c.add(extension.Problem{File: oneLine(entry), Text: "the entry is neither TypeScript nor JavaScript", Fix: `a file like "tool.ts"`})
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, bounded.ErrTooLarge):
 		c.add(extension.Problem{File: oneLine(entry), Text: fmt.Sprintf("the file has more than %d MiB", extension.MaxSource>>20), Fix: "less"})
 	case err != nil:
 		c.add(unreadable(entry, err))
@@ -55,17 +56,12 @@ func (c *checker) tree(fsys fs.FS) {
 		if info, err := e.Info(); err == nil {
 			size += info.Size()
 		}
-		if files > extension.MaxFiles || size > extension.MaxSource {
+		if large := extension.TooLarge(files, size); large != nil {
+			c.add(*large)
 			return fs.SkipAll
 		}
 		return nil
 	})
-	if files > extension.MaxFiles {
-		c.add(extension.Problem{Text: fmt.Sprintf("the extension has more than %d files", extension.MaxFiles), Fix: "fewer files"})
-	}
-	if size > extension.MaxSource {
-		c.add(extension.Problem{Text: fmt.Sprintf("the files of the extension have more than %d MiB", extension.MaxSource>>20), Fix: "less, without what it does not import"})
-	}
 }
 
 // entry checks the exports of the entry, as far as its tokens are certain.

@@ -16,6 +16,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/jslex"
 	"github.com/stilehost/stile/internal/jsonform"
 )
@@ -56,7 +57,7 @@ func derive(f *files, entry string) (*Derived, error) {
 	case err == nil && len(m.defaults) > 0:
 		return nil, nil
 	case err == nil && len(m.text) > maxDerived:
-		err = errTooLarge
+		err = bounded.ErrTooLarge
 	}
 	if err != nil {
 		return nil, refuse(unreadable(entry, err))
@@ -91,7 +92,7 @@ func refuse(problems ...extension.Problem) error {
 func unreadable(name string, err error) extension.Problem {
 	p := extension.Problem{File: oneLine(name), Text: "the file cannot be read", Fix: "the path of a TypeScript file of the extension"}
 	switch {
-	case errors.Is(err, errTooLarge):
+	case errors.Is(err, bounded.ErrTooLarge):
 		p.Text, p.Fix = fmt.Sprintf("the file has more than %d bytes", maxDerived), "less, or data in a JSON file that it imports"
 	case errors.Is(err, fs.ErrNotExist):
 		p.Text = "there is no such file"

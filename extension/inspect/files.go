@@ -3,12 +3,12 @@ package inspect
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"strings"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/jslex"
 )
 
@@ -39,8 +39,6 @@ func newFiles(fsys fs.FS) *files {
 	return &files{fsys, map[string]*module{}, map[*declaration]*typ{}, map[*declaration][]enumValue{}, map[reference]*declaration{}}
 }
 
-var errTooLarge = errors.New("the file is too large")
-
 // readFile reads a file of at most limit bytes.
 func readFile(fsys fs.FS, name string, limit int64) (string, error) {
 	f, err := fsys.Open(name)
@@ -51,10 +49,7 @@ func readFile(fsys fs.FS, name string, limit int64) (string, error) {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return "", errors.Join(err, fs.ErrInvalid)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(text)) > limit {
-		err = errTooLarge
-	}
+	text, err := bounded.Read(f, limit)
 	return string(text), err
 }
 

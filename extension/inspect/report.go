@@ -13,6 +13,7 @@ import (
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/jslex"
 	"github.com/stilehost/stile/internal/printable"
 )
@@ -200,14 +201,14 @@ func (c *collector) file(fsys fs.FS, f codeFile) {
 	text, err := readFile(fsys, f.name, extension.MaxSource)
 	c.read += int64(len(text))
 	switch {
-	case errors.Is(err, errTooLarge):
-		c.sign(&c.report.Unread, Place{File: oneLine(f.name)}, "larger than 8 MiB")
+	case errors.Is(err, bounded.ErrTooLarge):
+		c.sign(&c.report.Unread, Place{File: oneLine(f.name)}, "larger than "+printable.Size(extension.MaxSource))
 		return
 	case err != nil:
 		c.sign(&c.report.Unread, Place{File: oneLine(f.name)}, "cannot be read")
 		return
 	case c.read > maxRead:
-		c.sign(&c.report.Unread, Place{File: oneLine(f.name)}, "beyond the 256 MiB that are read")
+		c.sign(&c.report.Unread, Place{File: oneLine(f.name)}, "beyond the "+printable.Size(maxRead)+" that are read")
 		return
 	}
 	s := lex(f.name, text, jslex.IsJSX(f.name))

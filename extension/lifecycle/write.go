@@ -229,20 +229,18 @@ func (b *build) look(ctx context.Context, c *sqlite.Conn, load func(digest strin
 
 // checkFiles checks the source tree and finds its entry.
 func checkFiles(v *Version) (problems []extension.Problem) {
-	total := 0
+	total := int64(0)
 	for name, data := range v.Files {
-		total += len(data)
+		total += int64(len(data))
 		if !fs.ValidPath(name) || name == "." || unclear(name) || strings.HasPrefix(name, "node_modules/") || strings.Contains(name, "\\") {
 			problems = append(problems, extension.Problem{File: printable.Text(name), Text: "this is not the name of a source file", Fix: `a path like "tool.ts" or "src/parse.ts"`})
 		}
 	}
-	switch {
-	case len(v.Files) == 0:
+	if len(v.Files) == 0 {
 		return []extension.Problem{{Text: "there is no source file", Fix: `one with a default export, such as "tool.ts"`}}
-	case len(v.Files) > extension.MaxFiles:
-		return []extension.Problem{{Text: fmt.Sprintf("there are %d files; %d are allowed", len(v.Files), extension.MaxFiles), Fix: "less, and use packages"}}
-	case total > extension.MaxSource:
-		return []extension.Problem{{Text: fmt.Sprintf("the files have %d bytes; %d are allowed", total, extension.MaxSource), Fix: "less, and use packages"}}
+	}
+	if large := extension.TooLarge(len(v.Files), total); large != nil {
+		return []extension.Problem{*large}
 	}
 	if v.Entry == "" {
 		v.Entry = findEntry(v)

@@ -9,6 +9,7 @@ import (
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -103,17 +104,12 @@ func failureOf(err error) *failure {
 	if input, ok := errors.AsType[*host.InputError](err); ok {
 		return (&failure{text: input.Error(), expected: true}).short()
 	}
-	for _, is := range []func(error) bool{is[*host.UnknownToolError], is[*host.TrapError], is[*host.DefinitionError], is[*host.LoadError]} {
+	for _, is := range []func(error) bool{errkind.Is[*host.UnknownToolError], errkind.Is[*host.TrapError], errkind.Is[*host.DefinitionError], errkind.Is[*host.LoadError]} {
 		if is(err) {
 			return (&failure{text: err.Error()}).short()
 		}
 	}
 	return nil
-}
-
-func is[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
 }
 
 func (f *failure) short() *failure {

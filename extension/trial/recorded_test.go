@@ -27,6 +27,7 @@ import (
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/secret"
 )
@@ -337,14 +338,14 @@ func TestRecordedHostile(t *testing.T) {
 	for i := range r.Operations {
 		bad := *r
 		bad.Operations = r.Operations[:i]
-		if _, err := FromRecording(&bad); !is[*host.DamagedError](err) {
+		if _, err := FromRecording(&bad); !errkind.Is[*host.DamagedError](err) {
 			t.Fatalf("cut at %d: %v", i, err)
 		}
 		for _, b := range []byte{0, 1, r.Operations[i] + 1, 0xff} {
 			bad.Operations = bytes.Clone(r.Operations)
 			bad.Operations[i] = b
 			_, err := FromRecording(&bad)
-			if text := fmt.Sprint(err); err != nil && (!is[*host.DamagedError](err) && !is[*RecordingError](err) || printable.Text(text) != text || len(text) > 5000) {
+			if text := fmt.Sprint(err); err != nil && (!errkind.Is[*host.DamagedError](err) && !errkind.Is[*RecordingError](err) || printable.Text(text) != text || len(text) > 5000) {
 				t.Fatalf("byte %d: %q", i, text)
 			}
 		}
@@ -359,7 +360,7 @@ func FuzzFromRecording(f *testing.F) {
 		test, err := FromRecording(&host.Recording{
 			Tool: "t", Input: []byte(`{}`), Output: output, Outcome: host.Outcome{Kind: "ok"}, Operations: operations, Recorded: recorded,
 		})
-		if text := fmt.Sprint(err); err != nil && (!is[*host.DamagedError](err) && !is[*RecordingError](err) || printable.Text(text) != text) {
+		if text := fmt.Sprint(err); err != nil && (!errkind.Is[*host.DamagedError](err) && !errkind.Is[*RecordingError](err) || printable.Text(text) != text) {
 			t.Fatalf("%q", text)
 		}
 		if _, wrong := json.Marshal(test); err == nil && wrong != nil {

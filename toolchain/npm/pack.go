@@ -4,8 +4,8 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/toolchain"
 )
@@ -56,14 +57,15 @@ func (c *Client) pack(w *workplace, packages []located, types bool) ([]byte, err
 			if !needed(name) && (!types || !declares(name)) {
 				return nil
 			}
-			data, err := readAtMost(files, name, left)
-			if err != nil {
+			data, err := bounded.ReadFile(files, name, left)
+			large := errors.Is(err, bounded.ErrTooLarge)
+			if err != nil && !large {
 				return clientError("what npm installed cannot be read", "Try again.", err)
 			}
 			if count++; count > c.o.MaxFiles {
 				return tooLarge(fmt.Sprintf("the packages have more than %d files", c.o.MaxFiles), fmt.Sprint(c.o.MaxFiles))
 			}
-			if left -= int64(len(data)); left < 0 {
+			if left -= int64(len(data)); large {
 				return tooLarge(fmt.Sprintf("the packages have more than %d KiB", c.o.MaxBytes>>10), fmt.Sprintf("%d KiB", c.o.MaxBytes>>10))
 			}
 			p.Size += int64(len(data))
@@ -182,16 +184,6 @@ func licence(v any) string {
 		return strings.Join(all, " OR ")
 	}
 	return ""
-}
-
-// readAtMost reads a file, or one byte more than limit of it.
-func readAtMost(files fs.FS, name string, limit int64) ([]byte, error) {
-	f, err := files.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	return io.ReadAll(io.LimitReader(f, limit+1))
 }
 
 func writeZip(add func(w *zip.Writer) error) ([]byte, error) {

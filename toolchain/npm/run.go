@@ -17,6 +17,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/child"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
@@ -120,8 +121,8 @@ func (w *workplace) read(name string, limit int64) ([]byte, error) {
 		return nil, clientError("npm did not write "+name, "Check that npm 10 or newer is on this machine.", err)
 	}
 	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(text)) > limit {
+	text, err := bounded.Read(f, limit)
+	if errors.Is(err, bounded.ErrTooLarge) {
 		return nil, tooLarge(fmt.Sprintf("%s has more than %d MiB", name, limit>>20), fmt.Sprintf("%d MiB", limit>>20))
 	}
 	return text, err

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
@@ -143,8 +143,8 @@ func readNPMRC(name string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	content, err := io.ReadAll(io.LimitReader(f, maxSettings+1))
-	if err == nil && len(content) > maxSettings {
+	content, err := bounded.Read(f, maxSettings)
+	if errors.Is(err, bounded.ErrTooLarge) {
 		err = fmt.Errorf("it has more than %d MiB", maxSettings>>20)
 	}
 	return string(content), err

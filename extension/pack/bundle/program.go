@@ -14,6 +14,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"github.com/stilehost/stile/extension/pack"
+	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/child"
 	"github.com/stilehost/stile/internal/printable"
 )
@@ -245,8 +246,8 @@ func (v *Verifier) ask(ctx context.Context, bundles [][]byte, artifact []byte) (
 			_, _ = to.Write(artifact)
 			_ = to.Close()
 		}()
-		said, err = io.ReadAll(io.LimitReader(from, maxAnswer+1))
-		if err == nil && len(said) > maxAnswer {
+		said, err = bounded.Read(from, maxAnswer)
+		if errors.Is(err, bounded.ErrTooLarge) {
 			err = fmt.Errorf("it writes more than %d bytes", maxAnswer)
 		}
 		return err

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stilehost/stile/extension/pack"
 	"github.com/stilehost/stile/internal/child"
+	"github.com/stilehost/stile/internal/errkind"
 )
 
 const someKey = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -221,7 +222,7 @@ func TestProgramFails(t *testing.T) {
 	for _, name := range []string{"hangs", "lingers"} {
 		v := of(name)
 		v.patience = 100 * time.Millisecond
-		if _, err := v.Verify(t.Context(), [][]byte{nil}, make([]byte, 1<<20)); !is[*ProgramError](err) || !strings.Contains(err.Error(), "did not answer within 100ms") {
+		if _, err := v.Verify(t.Context(), [][]byte{nil}, make([]byte, 1<<20)); !errkind.Is[*ProgramError](err) || !strings.Contains(err.Error(), "did not answer within 100ms") {
 			t.Errorf("%s: got %v", name, err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
@@ -231,7 +232,7 @@ func TestProgramFails(t *testing.T) {
 			t.Errorf("%s, given up: got %v", name, err)
 		}
 	}
-	if _, err := New(t.Context(), "/nowhere", Policy{Key: []byte("key")}); !is[*ProgramError](err) || !strings.Contains(err.Error(), "/nowhere, the program that verifies Sigstore bundles, failed: ") {
+	if _, err := New(t.Context(), "/nowhere", Policy{Key: []byte("key")}); !errkind.Is[*ProgramError](err) || !strings.Contains(err.Error(), "/nowhere, the program that verifies Sigstore bundles, failed: ") {
 		t.Errorf("no program: got %v", err)
 	}
 	v := of("hides")
@@ -240,8 +241,6 @@ func TestProgramFails(t *testing.T) {
 		t.Errorf("what a program says of bundles: got %v", err)
 	}
 }
-
-func is[E error](err error) bool { _, ok := errors.AsType[E](err); return ok }
 
 // TestProgramIsConfined checks that a program cannot reach files or the network once it reads untrusted data.
 func TestProgramIsConfined(t *testing.T) {
@@ -255,7 +254,7 @@ func TestProgramIsConfined(t *testing.T) {
 func TestTooMuch(t *testing.T) {
 	v := of("dies")
 	for name, bundles := range map[string][][]byte{"a bundle": {make([]byte, maxRequest)}, "bundles": {make([]byte, maxRequest/2), make([]byte, maxRequest/2)}} {
-		if _, err := v.Verify(t.Context(), bundles, nil); !errors.Is(err, pack.ErrTooLarge) || !is[*pack.PartError](err) {
+		if _, err := v.Verify(t.Context(), bundles, nil); !errors.Is(err, pack.ErrTooLarge) || !errkind.Is[*pack.PartError](err) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
