@@ -271,7 +271,7 @@ func (h *Host) AddModuleNamed(ctx context.Context, name string, wasm func(ctx co
 }
 
 // engineVersion separates compiled code of one engine and configuration from that of another.
-const engineVersion = "wasmtime-44.0.0-8"
+const engineVersion = "wasmtime-44.0.0-9"
 
 // compiled maps code from the cache, or compiles it and puts it there. Two processes compile the same code only once. If the cache
 // fails, the call takes longer but still succeeds.

@@ -82,9 +82,7 @@ func (a *assembly) text() string {
 		w.scratch = "$scratch"
 		w.line(`(alias core export $bindings "scratch" (core func %s))`, w.scratch)
 	}
-	for n, i := range a.linkage.exports {
-		w.exportInterface(n, i)
-	}
+	w.exportInterfaces()
 	w.line(")")
 	return w.b.String()
 }
@@ -159,12 +157,18 @@ func (w *componentWriter) lowerImports() {
 	w.line(")")
 }
 
-// exportInterface exports an interface. A component can export a function only if its types have names. A nested component names
-// them: it imports types and functions without names and exports them with names.
-func (w *componentWriter) exportInterface(n int, i *abi.Interface) {
-	own := w.linkage.declared[i.Name]
-	used := slices.Concat(w.foreign(i), own)
-	for _, d := range own {
+// exportInterfaces exports all interfaces. The host checks functions that are lifted one after the other in one instance.
+func (w *componentWriter) exportInterfaces() {
+	for n, i := range w.linkage.exports {
+		w.liftInterface(n, i)
+	}
+	for n, i := range w.linkage.exports {
+		w.exportInterface(n, i)
+	}
+}
+
+func (w *componentWriter) liftInterface(n int, i *abi.Interface) {
+	for _, d := range w.linkage.declared[i.Name] {
 		w.line("(type %s %s)", w.id(d), w.shape(d.typ))
 	}
 	options := canonicalOptions
@@ -174,6 +178,13 @@ func (w *componentWriter) exportInterface(n int, i *abi.Interface) {
 	for k, f := range i.Funcs {
 		w.line("(func $lift%d-%d%s (canon lift (core func $bindings %q) %s))", n, k, w.function(f), coreName(f), options)
 	}
+}
+
+// exportInterface exports an interface whose functions are lifted. A component can export a function only if its types have names. A
+// nested component names them: it imports types and functions without names and exports them with names.
+func (w *componentWriter) exportInterface(n int, i *abi.Interface) {
+	own := w.linkage.declared[i.Name]
+	used := slices.Concat(w.foreign(i), own)
 	w.line("(component $export%d", n)
 	for k, d := range used {
 		w.bound("import", fmt.Sprintf("type%d", k), d)

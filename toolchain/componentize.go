@@ -116,9 +116,7 @@ func (w *componentWriter) wrap() {
 		w.line("  (export \"%d\" (func $core%[1]d))", k)
 	}
 	w.line("))))")
-	for n, i := range w.linkage.exports {
-		w.exportInterface(n, i)
-	}
+	w.exportInterfaces()
 	w.line(")")
 }
 

@@ -53,7 +53,8 @@ type component struct {
 	out   writer
 
 	modules, coreInstances, coreFuncs indices
-	pending                           []*wrap // core functions that are checked once something uses them
+	pending                           []*wrap   // core functions that are checked once something uses them
+	lifted                            []*lifted // functions that are written once something other than types comes
 
 	funcs      []*funcType
 	instances  []instanceType
@@ -130,10 +131,18 @@ func (c *component) sections(r *reader) {
 			r.Err = fmt.Errorf("section %d: %w", id, body.Err)
 		}
 	}
+	c.flushLifted(r)
 }
 
 // item writes one definition in a section of its own, so that other definitions can precede it.
 func (c *component) item(id byte, r *reader) {
+	// Functions that are lifted one after the other are checked by one instance, so nothing in between may need them.
+	switch {
+	case id == wasmbin.SectionCanon, id == wasmbin.SectionComponentType:
+	case id == wasmbin.SectionAlias && r.Len() > 0 && r.Bytes[r.Pos] == wasmbin.SortCore:
+	default:
+		c.flushLifted(r)
+	}
 	w := writer{1}
 	done := func() {}
 	switch id {
@@ -448,6 +457,7 @@ func (c *component) canon(r *reader) {
 	case 0x00:
 		c.lift(r, w)
 	case 0x01:
+		c.flushLifted(r)
 		w.Byte(r.Byte())
 		i := r.U32()
 		if r.Err != nil || int(i) >= len(c.funcs) {
@@ -488,13 +498,41 @@ func (c *component) lift(r *reader, w writer) {
 		return
 	}
 	c.scope.root.writtenOut(r, f)
-	if f.returns() && o.hasMemory {
-		core = c.wrap(r, []*wrap{{of: -1, core: core, fn: f, lift: true, options: o}})
+	l := &lifted{wrap: wrap{of: -1, core: core, fn: f, lift: true, options: o}, before: w, after: rest}
+	if len(c.lifted) > 0 && c.lifted[0].options != o {
+		c.flushLifted(r)
 	}
-	w.Number(core)
-	w.Byte(rest...)
-	c.out.Section(wasmbin.SectionCanon, w)
+	c.lifted = append(c.lifted, l)
 	c.funcs = append(c.funcs, f)
+}
+
+// lifted is a lifted function, and what is written before and after the index of its core function.
+type lifted struct {
+	wrap
+	before, after writer
+}
+
+// flushLifted adds the lifted functions, with their checks.
+func (c *component) flushLifted(r *reader) {
+	list := c.lifted
+	c.lifted = nil
+	var wraps []*wrap
+	for _, l := range list {
+		if l.fn.returns() && l.options.hasMemory {
+			wraps = append(wraps, &l.wrap)
+		}
+	}
+	if len(wraps) > 0 {
+		first := c.wrap(r, wraps)
+		for i, p := range wraps {
+			p.core = first + uint32(i)
+		}
+	}
+	for _, l := range list {
+		l.before.Number(l.core)
+		l.before.Byte(l.after...)
+		c.out.Section(wasmbin.SectionCanon, l.before)
+	}
 }
 
 // flush adds the pending checks.

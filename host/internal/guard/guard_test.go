@@ -366,3 +366,77 @@ func TestPostReturnIsLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// TestLiftedTogether lifts four functions, with other definitions in between. Each is exported under its own name and asks for its own
+// result. Those between which nothing needs a function share an instance of checks.
+func TestLiftedTogether(t *testing.T) {
+	texts, text, number := list(kinds(abi.KindString)), kinds(abi.KindString), kinds(abi.KindU32)
+	functions := []struct {
+		name, wat string
+		result    *abi.Type
+		low, high int64 // what is asked
+	}{
+		{"a", `(list string)`, texts, 300_000, 310_000},
+		{"b", `u32`, number, 0, 0},
+		{"c", `(list string)`, texts, 600_000, 610_000},
+		{"d", `string`, text, 150_000, 160_000},
+	}
+	for _, between := range []struct {
+		name, wat string
+		modules   int // with checks
+	}{
+		{"nothing", ``, 1},
+		{"types", `(type $t (list u8)) (alias core export $main "m" (core memory $again)) (core type $c (module))`, 1},
+		{"a resource", `(core func $drop (canon resource.drop $r))`, 1},
+		{"an instance", `(instance $i (export "x" (func $b)))`, 2},
+		{"one that is lowered", `(core func $lowered (canon lower (func $a) (memory $m) (realloc (func $main "realloc"))))`, 2},
+		{"another encoding", `(func $other (result string) (canon lift (core func $main "d") (memory $m) string-encoding=utf16))`, 3},
+		{"an export", `(export "early" (func $b))`, 2},
+	} {
+		for _, f := range functions {
+			lift := func(n int) string {
+				return fmt.Sprintf(`(func $%s (result %s) (canon lift (core func $main %[1]q) (memory $m)))`, functions[n].name, functions[n].wat)
+			}
+			wasm, err := wasmtime.WAT(`(component (import "r" (type $r (sub resource)))
+				(core module $main (memory (export "m") 8)
+					(data (i32.const 0) "\10\00\00\00\01\00\00\00\20\00\00\00\02\00\00\00\00\10\00\00\a0\86\01\00\00\10\00\00\50\c3\00\00")
+					(data (i32.const 32) "\00\10\00\00\a0\86\01\00\00\10\00\00\a0\86\01\00")
+					(func (export "a") (result i32) (i32.const 0)) (func (export "b") (result i32) (i32.const 42))
+					(func (export "c") (result i32) (i32.const 8)) (func (export "d") (result i32) (i32.const 24))
+					(func (export "realloc") (param i32 i32 i32 i32) (result i32) unreachable))
+				(core instance $main (instantiate $main))
+				(alias core export $main "m" (core memory $m))
+				` + lift(0) + lift(1) + between.wat + lift(2) + lift(3) + `
+				(export "run" (func $` + f.name + `)))`)
+			if err != nil {
+				t.Fatal(between.name, err)
+			}
+			guarded, _, err := Component(wasm)
+			if err != nil {
+				t.Fatal(between.name, err)
+			}
+			sections, err := wasmbin.ReadSections(guarded, wasmbin.ComponentHeader)
+			if err != nil {
+				t.Fatal(err)
+			}
+			modules := -1
+			for _, s := range sections {
+				if s.ID == wasmbin.SectionCoreModule {
+					modules++
+				}
+			}
+			if modules != between.modules {
+				t.Errorf("%s: %d modules with checks, want %d", between.name, modules, between.modules)
+			}
+			var asked int64
+			ask := wasmtime.Definition{Name: Import, Params: []*abi.Type{number}, Call: func(_ *wasmtime.Store, args []abi.Value) (abi.Value, error) {
+				asked = int64(args[0].(uint32))
+				return nil, nil
+			}}
+			_, err = run(t, wasm, wasmtime.Limits{Memory: 1 << 20, CPU: time.Minute}, f.result, ask, wasmtime.Definition{Name: "r", Resource: &abi.Resource{}})
+			if err != nil || asked < f.low || asked > f.high {
+				t.Errorf("%s: %s asked for %d bytes: %v", between.name, f.name, asked, err)
+			}
+		}
+	}
+}

@@ -48,7 +48,7 @@ type Pool struct {
 // more, and Instantiate refuses one that gets more from the modules it imports. Toolchains make components with one memory, up to
 // three tables and, for languages that link dynamically, up to 20 core instances.
 const (
-	maxCoreInstances = 32 // the checks of package guard take at most eight of them
+	maxCoreInstances = 32 // the checks of package guard take a few of them
 	maxMemories      = 1
 	maxTables        = 4
 	maxTableElements = 100_000
