@@ -271,11 +271,16 @@ func TestTooManyCalls(t *testing.T) {
 		return nil
 	}()
 	for range maxCalls {
-		s.calls <- struct{}{} // as running calls do
+		if err := s.calls.begin(); err != nil { // as calls do
+			t.Fatal(err)
+		}
 	}
 	r, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "slow_wait"})
-	if err != nil || !strings.Contains(text(r), "too many calls") {
+	if err != nil || !strings.Contains(text(r), "too many calls are under way: a client can have 64 at once") {
 		t.Errorf("got %v, %v", r, err)
+	}
+	if f := failed(t, r); f.Kind != "limit" || f.Limit != "calls" || f.Value != "64" {
+		t.Errorf("got %+v", f)
 	}
 	if r, err = c.CallTool(ctx, &sdk.CallToolParams{Name: "extension_list"}); err != nil || !strings.Contains(text(r), "too many calls") {
 		t.Errorf("got %v, %v", r, err)

@@ -32,6 +32,7 @@ type endpoint struct {
 	wait    sync.WaitGroup // for the goroutines that watch sessions
 	kept    *shelf[output]
 	traffic *traffic
+	calls   *running
 	places  places
 	builtin map[string]bool // by the name of a tool
 
@@ -43,7 +44,7 @@ type endpoint struct {
 }
 
 func newEndpoint(o Options, p places, v lifecycle.Viewer) *endpoint {
-	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, peers: map[string]*peer{}, offered: map[string]*offer{}, kept: p.kept.shelf(maxKept), traffic: newTraffic(), places: p, builtin: map[string]bool{}}
+	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, peers: map[string]*peer{}, offered: map[string]*offer{}, kept: p.kept.shelf(maxKept), traffic: newTraffic(), calls: &running{whose: "an agent", most: maxAgentCalls}, places: p, builtin: map[string]bool{}}
 	guide := instructions
 	if o.Evaluator != nil {
 		guide += codeInstructions

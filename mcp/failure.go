@@ -3,6 +3,7 @@ package mcp
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -70,7 +71,10 @@ func (e *endpoint) explain(err error, usage host.Usage) (f failure, ok bool) {
 	f = failure{
 		Kind: kinds[sorted.Kind], Message: printable.Short(err.Error(), maxMessage), Stage: string(sorted.Stage), Problems: sorted.Problems, Limit: sorted.Limit, Value: sorted.Value,
 	}
+	crowded, full := errors.AsType[*crowdedError](err)
 	switch {
+	case full:
+		f.Kind, f.Limit, f.Value = "limit", "calls", strconv.Itoa(crowded.most)
 	case errors.As(err, new(absent)):
 		f.Kind = "refused"
 	case errors.As(err, new(mistake)):

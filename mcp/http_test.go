@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -610,6 +611,85 @@ func TestTrafficIsBounded(t *testing.T) {
 	bytesOf(0, 0)
 	if got := ask(aliceToken); got != nethttp.StatusOK {
 		t.Errorf("status %d when nothing is under way", got)
+	}
+}
+
+// TestCallsAreBounded has an agent send batches of calls in many sessions. The calls beyond its limit fail, those of another agent do not,
+// and all agents together have a limit too.
+func TestCallsAreBounded(t *testing.T) {
+	h := newHome(t, preApproved)
+	writeWaiting(h.client())
+	w := h.web(HTTPOptions{})
+	e, err := h.server.endpoint(alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := func(token string) []string {
+		_, header, _ := w.send("POST", strings.Replace(initialize, "2025-06-18", "2025-03-26", 1), "Authorization", "Bearer "+token)
+		return []string{"Authorization", "Bearer " + token, "Mcp-Session-Id", header.Get("Mcp-Session-Id")}
+	}
+	batch := func(tool string) string {
+		var calls []string
+		for n := range maxCalls {
+			calls = append(calls, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q}}`, n, tool))
+		}
+		return "[" + strings.Join(calls, ",") + "]"
+	}
+	under := func(r *running) int {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.n
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	for range maxAgentCalls / maxCalls {
+		headers := session(aliceToken)
+		ended.Go(func() {
+			r, err := nethttp.NewRequestWithContext(ctx, "POST", w.URL, strings.NewReader(batch("slow_wait")))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "application/json, text/event-stream")
+			for i := 0; i < len(headers); i += 2 {
+				r.Header.Set(headers[i], headers[i+1])
+			}
+			if answer, err := w.Client().Do(r); err == nil {
+				_, _ = io.Copy(io.Discard, answer.Body) // until it is cancelled
+				_ = answer.Body.Close()
+			}
+		})
+	}
+	for under(e.calls) < maxAgentCalls {
+		runtime.Gosched()
+	}
+	_, _, body := w.send("POST", batch("slow_wait"), session(aliceToken)...)
+	if n := strings.Count(body, "an agent can have 256 at once"); n == 0 || n%maxCalls > 0 {
+		t.Errorf("%d of the calls are too many: %.500s", n, body)
+	}
+	other := func() string {
+		body, headers := alone(bobToken, "tools/call", "extension_list")
+		_, _, answer := w.send("POST", body, headers...)
+		return answer
+	}
+	if answer := other(); strings.Contains(answer, "too many") {
+		t.Errorf("another agent: %s", answer)
+	}
+	all := h.server.places.calls
+	all.mu.Lock()
+	all.n += maxServerCalls - maxAgentCalls // as calls of other agents do
+	all.mu.Unlock()
+	if answer := other(); !strings.Contains(answer, "all agents together can have 1000 at once") {
+		t.Errorf("beside as many as all may have: %s", answer)
+	}
+	cancel()
+	ended.Wait()
+	for under(e.calls) > 0 || under(all) > maxServerCalls-maxAgentCalls {
+		runtime.Gosched()
+	}
+	if answer := other(); strings.Contains(answer, "too many") {
+		t.Errorf("after they ended: %s", answer)
 	}
 }
 

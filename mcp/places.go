@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"context"
+	"fmt"
+	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -15,15 +17,52 @@ const (
 	maxTesting = 2
 )
 
-// places are what the agents of a server share: turns to read and to test, and room for outputs. Tests have turns of their own, because they
+// places are what the agents of a server share: calls under way, turns to read and to test, and room for outputs. Tests have turns of their own, because they
 // can take a minute.
 type places struct {
+	calls            *running
 	reading, testing *turns.Places
 	kept             *cabinet[output]
 }
 
 func newPlaces() places {
-	return places{turns.New(maxReading), turns.New(maxTesting), newCabinet[output](maxAllKept)}
+	return places{&running{whose: "all agents together", most: maxServerCalls}, turns.New(maxReading), turns.New(maxTesting), newCabinet[output](maxAllKept)}
+}
+
+// running counts the calls that somebody has under way. A call that waits for the host, or has given its instance back, still takes memory.
+type running struct {
+	whose string
+	most  int
+
+	mu sync.Mutex
+	n  int
+}
+
+func (r *running) begin() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.n >= r.most {
+		return &crowdedError{r.whose, r.most}
+	}
+	r.n++
+	return nil
+}
+
+func (r *running) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.n--
+}
+
+// crowdedError reports a call that was not started, because somebody has most calls under way.
+type crowdedError struct {
+	whose string
+	most  int
+}
+
+// Error implements error.
+func (e *crowdedError) Error() string {
+	return fmt.Sprintf("too many calls are under way: %s can have %d at once; wait until one of them has ended, then call again", e.whose, e.most)
 }
 
 // inTurn makes a tool wait for a place, which it takes in the name of the agent that calls it.

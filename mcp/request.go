@@ -37,19 +37,25 @@ type logged struct {
 	message string
 }
 
-// begin admits a call, unless the session has too many under way. done releases it.
+// begin admits a call, unless the session, the agent or the server has too many under way. done releases it.
 func (e *endpoint) begin(call *sdk.CallToolRequest, tool *sdk.Tool) (r *request, done func(), err error) {
 	s := e.session(call.Session, call.Extra)
-	select {
-	case s.calls <- struct{}{}:
-		r = &request{endpoint: e, session: s, call: call, tool: tool}
-		return r, func() {
-			r.sending.Wait() // nothing is sent after the answer
-			<-s.calls
-		}, nil
-	default:
-		return nil, nil, mistake("too many calls are under way; wait for some of them")
+	all := []*running{s.calls, e.calls, e.places.calls}
+	for i, calls := range all {
+		if err := calls.begin(); err != nil {
+			for _, calls := range all[:i] {
+				calls.end()
+			}
+			return nil, nil, err
+		}
 	}
+	r = &request{endpoint: e, session: s, call: call, tool: tool}
+	return r, func() {
+		r.sending.Wait() // nothing is sent after the answer
+		for _, calls := range all {
+			calls.end()
+		}
+	}, nil
 }
 
 // caller calls a registered tool.

@@ -8,8 +8,13 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxCalls is how many calls a session may have under way.
-const maxCalls = 64
+// maxCalls is how many calls a session may have under way, maxAgentCalls how many an agent may have in all its sessions, and maxServerCalls
+// how many all agents may have.
+const (
+	maxCalls       = 64
+	maxAgentCalls  = 256
+	maxServerCalls = 1000
+)
 
 var (
 	errSessionOver = fmt.Errorf("the session is over: %w", context.Canceled)
@@ -29,11 +34,13 @@ type session struct {
 // peer is the state of a client across requests. Over HTTP without sessions, where the SDK makes a session for each request, it
 // belongs to a token.
 type peer struct {
-	calls  chan struct{} // holds one element for each running call
+	calls  *running
 	asking *shelf[question]
 }
 
-func newPeer() *peer { return &peer{make(chan struct{}, maxCalls), newShelf[question](maxAsking)} }
+func newPeer() *peer {
+	return &peer{&running{whose: "a client", most: maxCalls}, newShelf[question](maxAsking)}
+}
 
 // session returns our state for a session of the SDK.
 func (e *endpoint) session(connection *sdk.ServerSession, extra *sdk.RequestExtra) *session {

@@ -136,7 +136,9 @@ func TestSessionlessCallsAreBounded(t *testing.T) {
 	for _, e := range h.server.endpoints {
 		for _, p := range e.peers {
 			for range maxCalls {
-				p.calls <- struct{}{} // as calls under way hold them
+				if err := p.calls.begin(); err != nil { // as calls do
+					t.Fatal(err)
+				}
 				calls++
 			}
 		}
