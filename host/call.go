@@ -162,7 +162,7 @@ func (c *call) closeStore() {
 	c.forget()
 	c.usage.CPU += c.store.CPU()
 	c.store.Close()
-	c.store = nil
+	c.store, c.instance, c.forget = nil, nil, nil // a call that waits keeps none of them
 }
 
 // limits are the limits of one call.

@@ -119,9 +119,9 @@ func measureWaiting(ctx context.Context, b *bench, _ *subject) (err error) {
 // manyWait starts calls at once, which wait, and ends them together. Most have given their instance back once the last one waits, since
 // there are few instances. What instances keep does not grow with the number of calls, so memory is a slope.
 func (b *bench) manyWait(ctx context.Context, w *waiter) error {
-	few, many := b.rounds(2_000), b.rounds(10_000)
-	g := &gate{waiting: make(chan struct{}, many)}
-	ended := make(chan error, many)
+	few, many, most := b.rounds(2_000), b.rounds(10_000), b.rounds(100_000)
+	g := &gate{waiting: make(chan struct{}, most)}
+	ended := make(chan error, most)
 	hold := func(n int) (kib float64, err error) {
 		for range n {
 			err := w.component.Start(ctx, host.Request{Tool: "long", Env: host.Env{"clock": g}}, func(r host.Result, err error) {
@@ -151,20 +151,25 @@ func (b *bench) manyWait(ctx context.Context, w *waiter) error {
 	if err != nil {
 		return err
 	}
+	all, err := hold(most - many)
+	if err != nil {
+		return err
+	}
 	threads, err := measure.KiB("/proc/self/status", "Threads")
 	if err != nil {
 		return err
 	}
 	start := time.Now()
 	g.open.SetReady()
-	for range many {
+	for range most {
 		if err := <-ended; err != nil {
 			return err
 		}
 	}
-	b.add(row{Key: "waiting_threads", What: fmt.Sprintf("threads of the process, %d calls wait", many), AtMost: 34, Value: threads})
-	b.add(row{Key: "waiting_kib", What: "private memory of a waiting call", Unit: "KiB", AtMost: 12, Value: (after - before) / float64(many-few)})
-	b.add(row{Key: "waiting_end_s", What: "until all have ended, once nothing keeps them", Unit: "s", Value: time.Since(start).Seconds()})
+	b.add(row{Key: "waiting_kib", What: fmt.Sprintf("private memory of a waiting call, %d calls wait", many), Unit: "KiB", AtMost: 12, Value: (after - before) / float64(many-few)})
+	b.add(row{Key: "waiting_threads", What: fmt.Sprintf("threads of the process, %d calls wait", most), AtMost: 34, Value: threads})
+	b.add(row{Key: "waiting_all_mib", What: "... private memory of the process", Unit: "MiB", AtMost: 1536, Value: all / 1024})
+	b.add(row{Key: "waiting_end_s", What: "... until all have ended, once nothing keeps them", Unit: "s", AtMost: 10, Value: time.Since(start).Seconds()})
 	return nil
 }
 
