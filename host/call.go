@@ -315,8 +315,10 @@ func (r *running) stepped() part {
 
 // woken follows a sleep.
 func (r *running) woken() part {
-	needs := r.in.slept(r.asleep)
-	r.asleep = nil
+	var needs bool
+	if r.asleep, needs = r.in.slept(r.asleep); r.asleep != nil {
+		return r.sleep(&r.asleep.alarm, (*running).woken)
+	}
 	if needs {
 		if queued := r.in.place.ask(r.in.storeLimits.Context); queued != nil {
 			return r.sleep(queued, (*running).wake)

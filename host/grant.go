@@ -338,8 +338,8 @@ func (c *call) release() {
 	}
 }
 
-// closeOver closes the values whose grants have ended. Values are always closed on the goroutine of the call. A guest that spins
-// without an operation keeps them open, although their contexts have ended.
+// closeOver closes the values whose grants have ended: before each operation, and when a grant ends while the call waits. Values are always
+// closed on the goroutine of the call. A guest that spins without an operation keeps them open, although their contexts have ended.
 func (c *call) closeOver() {
 	for _, l := range c.leases {
 		if l.swept || l.ctx.Err() == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -327,6 +328,62 @@ func TestGrantClosesWhatIsOpen(t *testing.T) {
 	}})
 	if err != nil || seen != "000022" || shared.closed != 2 {
 		t.Errorf("%v; closed %s, %d in the end", err, seen, shared.closed)
+	}
+}
+
+// TestGrantClosesWhileCallWaits revokes a grant while a call waits for something else: in poll, between two steps, and without an instance.
+// What is open closes then, and the call waits on.
+func TestGrantClosesWhileCallWaits(t *testing.T) {
+	const opens = `(drop (call $split (local.get $box)))
+		(call $open (local.get $env) (i32.const 2048) (i32.const 5) (i32.const 256))
+		(i32.store (i32.const 512) (call $never (i32.load (i32.const 264)))) `
+	const parks = opens + `(drop (call $park (i32.const 512) (i32.const 1))) (call $none)`
+	for name, g := range map[string]guest{
+		"in poll":             {uses: "open split never block", call: opens + `(call $block (i32.load (i32.const 512))) ` + returns},
+		"between steps":       {uses: "open split never park", start: parks},
+		"without an instance": {uses: "open split never park drop-env drop-poll drop", start: parks, more: remembers(nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, host.Options{Instances: 1, Limits: host.Limits{Wall: time.Hour}})
+			g.data = "other"
+			shared, other := newGranted(), &promised{ready: new(abi.Pollable)}
+			grant := host.NewGrant(shared, host.GrantOptions{})
+			env := host.Env{"box": grant, "other": other}
+			var ended <-chan error
+			if c := g.load(t, h); g.more != "" {
+				ended = packs(t, h, c, env)
+			} else {
+				call := make(chan error, 1)
+				go func() {
+					_, err := c.Call(t.Context(), "t", nil, env)
+					call <- err
+				}()
+				ended = call
+			}
+			closed := func() int {
+				shared.mu.Lock()
+				defer shared.mu.Unlock()
+				return shared.closed
+			}
+			for grant.Usage().Operations == 0 {
+				runtime.Gosched()
+			}
+			grant.Revoke("enough")
+			for deadline := time.Now().Add(time.Minute); closed() == 0; runtime.Gosched() {
+				if time.Now().After(deadline) {
+					t.Fatal("it is still open")
+				}
+			}
+			select {
+			case err := <-ended:
+				t.Fatalf("the call has ended: %v", err)
+			default:
+			}
+			other.ready.SetReady()
+			if err := <-ended; err != nil || closed() != 1 {
+				t.Errorf("%v; closed %d times", err, closed())
+			}
+		})
 	}
 }
 

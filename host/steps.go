@@ -118,15 +118,17 @@ func (c *call) giveBack(of *Component) (over bool, err error) {
 	}
 }
 
-// slept ends a sleep. It reports whether the call needs a slot to continue.
-func (c *call) slept(w *watch) (needs bool) {
+// slept ends a sleep. It reports whether the call needs a slot to continue. If only a grant has ended that the call does not wait for, it
+// returns what to sleep for again.
+func (c *call) slept(w *watch) (again *watch, needs bool) {
 	if w != nil {
 		w.over()
-		if !slices.ContainsFunc(c.parked, (*handle).ready) || c.ctx.Err() != nil {
-			c.ended = context.Cause(c.ctx)
+		c.closeOver()
+		if c.ended = context.Cause(c.ctx); c.ended == nil && !slices.ContainsFunc(c.parked, (*handle).ready) {
+			return c.watch(c.parked), false
 		}
 	}
-	return c.failed == nil && c.packed != nil && c.ended == nil
+	return nil, c.failed == nil && c.packed != nil && c.ended == nil
 }
 
 // wake is the last part of a wait, once the call has the slot that it needs. It runs the next step, or has poll fail if the call ends

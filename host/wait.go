@@ -3,7 +3,6 @@ package host
 import (
 	"cmp"
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -52,7 +51,8 @@ func (a *alarm) end() {
 	a.stops = nil
 }
 
-// watch is an alarm for what a call waits for. It counts towards its grants until over.
+// watch is an alarm for what a call waits for, and for the end of its grants. It counts towards the grants of what it waits for, until
+// over.
 type watch struct {
 	alarm
 	call      *call
@@ -64,14 +64,14 @@ func (c *call) watch(pollables []*handle) *watch {
 	w := &watch{call: c, pollables: pollables}
 	ring := w.ring
 	w.stops = append(make([]func() bool, 0, 1+len(pollables)), context.AfterFunc(c.ctx, ring))
-	var leases []*lease
+	for _, l := range c.leases {
+		if !l.swept {
+			w.stops = append(w.stops, context.AfterFunc(l.ctx, ring)) // the end of a lease has already ended its context
+		}
+	}
 	for _, h := range pollables {
 		w.stops = append(w.stops, h.value.(*abi.Pollable).OnReady(ring))
-		if l := h.lease; l != nil && !slices.Contains(leases, l) {
-			leases = append(leases, l)
-			w.stops = append(w.stops, context.AfterFunc(l.ctx, ring)) // the end of a lease has already ended its context
-			w.grants = append(w.grants, l.grants...)
-		}
+		w.grants = append(w.grants, h.lease.granted()...)
 	}
 	if w.grants = union(w.grants); spend(w.grants, cost{running: 1}) != nil {
 		w.grants = nil
@@ -114,6 +114,7 @@ func (c *call) await(pollables []*handle, until <-chan time.Time, place chan<- s
 		if c.ctx.Err() != nil {
 			return nil, proceeded, context.Cause(c.ctx)
 		}
+		c.closeOver()
 		if proceeded {
 			return readyOf(pollables), true, nil
 		}
