@@ -44,8 +44,9 @@ const (
 	jsException = 6 << 32
 )
 
-// imageCore is the module that is instantiated before the engine, without its head. It supplies all the engine's imports, and has a
-// table for the three functions that need the engine, which the bindings fill.
+// imageCore is the module that is instantiated before an engine with imports, without its head. It supplies all of them, and has a
+// table for the three functions that need the engine, which the bindings fill. The engine that components share has these functions
+// inside, and their places in its own table: see supplied.
 //
 // Each function takes the host longer to compile than its code: an export needs a second one, and instructions on ranges of memory
 // three more. So there are none, and imports that do the same share a function.
@@ -139,7 +140,6 @@ const bindingsCore = `
   (global $context i32 (i32.const %[1]d))
   (global $runtime i32 (i32.const %[2]d))
   (global $block i32 (i32.const %[3]d))
-  (elem (table $image) (i32.const 0) func $time $realloc $rejected)
   (elem (table $engine) (i32.const %[4]d) func $host)
   (func $stile:limit-memory unreachable)
   (func $stile:uncaught-error unreachable)
@@ -323,18 +323,24 @@ const bindingsCore = `
 `
 
 // bindingsText is the core module that connects a world to the engine, as WebAssembly text. It imports the functions of the
-// world from "world" and exports one function for each function the world exports.
-func bindingsText(l *linkage, at roots, shape engineShape) string {
+// world from "world" and exports one function for each function the world exports. The engine has imports, or is supplied.
+func bindingsText(l *linkage, at roots, shape engineShape, supplied bool) string {
 	var b strings.Builder
 	b.WriteString("(module $bindings\n  (type $time_type (func (result i64)))\n")
-	b.WriteString("  (import \"image\" \"memory\" (memory 1))\n  (import \"image\" \"table\" (table $image 3 funcref))\n")
-	fmt.Fprintf(&b, "  (import \"engine\" \"__indirect_function_table\" (table $engine %d funcref))\n", shape.Slot+1)
+	b.WriteString("  (import \"image\" \"memory\" (memory 1))\n")
+	fmt.Fprintf(&b, "  (import \"engine\" \"__indirect_function_table\" (table $engine %d funcref))\n", shape.Slot+tableSlots)
+	table, first := "$engine", shape.Slot+1
+	if !supplied {
+		b.WriteString("  (import \"image\" \"table\" (table $image 3 funcref))\n")
+		table, first = "$image", 0
+	}
 	for _, f := range engineExports {
 		fmt.Fprintf(&b, "  (import \"engine\" %q (func $%s%s))\n", f.name, f.name, f.signature)
 	}
 	for i, c := range l.core() {
 		fmt.Fprintf(&b, "  (import \"world\" %q (func $import%d%s))\n", c.name, i, signature(c.params, c.results))
 	}
+	fmt.Fprintf(&b, "  (elem (table %s) (i32.const %d) func $time $realloc $rejected)\n", table, first)
 	fmt.Fprintf(&b, bindingsCore, at.Context, at.Runtime, at.Block, shape.Slot, opImport, jsUndefined, jsException,
 		blockLength, blockNow, blockTime, blockArgument, blockEnter, blockTurn,
 		blockRejected, blockRejection, blockRejection+8, blockRejection+16,

@@ -58,24 +58,33 @@ func (a *assembly) assemble() ([]byte, error) {
 // text is the component as WebAssembly text, without the content of memory and of an inline engine.
 func (a *assembly) text() string {
 	w := &componentWriter{linkage: a.linkage, ids: map[declaration]string{}, exported: map[declaration]bool{}}
+	supplied := a.engine != ""
 	w.line("(component $stile")
-	if a.engine == "" {
-		w.line("(core module $engine)")
-	} else {
+	if supplied {
 		w.importEngine(a.engine, a.shape)
+	} else {
+		w.line("(core module $engine)")
 	}
 	// The host compiles the memory by itself, and the rest once for all components with the same rest. Core types must come first.
 	w.line("(core module $memory)")
-	w.module(imageText(a.shape, ""))
-	w.module(bindingsText(a.linkage, a.image.roots, a.shape))
+	if !supplied {
+		w.module(imageText(a.shape, ""))
+	}
+	w.module(bindingsText(a.linkage, a.image.roots, a.shape, supplied))
 	for n, i := range a.linkage.imports {
 		w.importInterface(n, i)
 	}
 	w.line("(core instance $memory (instantiate $memory))")
-	w.line(`(core instance $image (instantiate $image (with "env" (instance $memory))))`)
-	w.line(`(core instance $engine (instantiate $engine (with "env" (instance $image)) (with "wasi_snapshot_preview1" (instance $image))))`)
 	w.line(`(alias core export $memory "memory" (core memory $memory))`)
-	w.line(`(alias core export $image "realloc" (core func $realloc))`)
+	if supplied {
+		w.line(`(core instance $engine (instantiate $engine (with "env" (instance $memory))))`)
+		w.line(`(alias core export $engine "realloc" (core func $realloc))`)
+		w.line(`(core instance $image (export "memory" (memory $memory)))`)
+	} else {
+		w.line(`(core instance $image (instantiate $image (with "env" (instance $memory))))`)
+		w.line(`(core instance $engine (instantiate $engine (with "env" (instance $image)) (with "wasi_snapshot_preview1" (instance $image))))`)
+		w.line(`(alias core export $image "realloc" (core func $realloc))`)
+	}
 	w.lowerImports()
 	w.line(`(core instance $bindings (instantiate $bindings (with "image" (instance $image)) (with "engine" (instance $engine)) (with "world" (instance $world))))`)
 	if slices.ContainsFunc(a.linkage.exports, func(i *abi.Interface) bool { return i.Name == abi.ExtensionMemory }) {
@@ -108,11 +117,9 @@ func (w *componentWriter) module(text string) {
 
 func (w *componentWriter) importEngine(name string, shape engineShape) {
 	w.line("(import %q (core module $engine", name)
-	for _, i := range engineImports {
-		w.line("  (import %q %q (func%s))", i.module, i.name, i.signature)
-	}
 	w.line(`  (import "env" "memory" (memory %d))`, shape.Pages)
-	w.line(`  (export "__indirect_function_table" (table %d funcref))`, shape.Slot+1)
+	w.line(`  (export "__indirect_function_table" (table %d funcref))`, shape.Slot+tableSlots)
+	w.line(`  (export "realloc" (func (param i32 i32 i32 i32) (result i32)))`)
 	for _, e := range engineExports {
 		w.line("  (export %q (func%s))", e.name, e.signature)
 	}

@@ -153,7 +153,7 @@ func TestExports(t *testing.T) {
 // world imports.
 func startBindings(t testing.TB, m *imager, l *linkage, img *image, define func(*guest, coreImport, *abi.Func) *wasmtime.Func) (*guest, *wasmtime.Instance) {
 	t.Helper()
-	bindings, err := m.compileText(t.Context(), bindingsText(l, img.roots, m.shape))
+	bindings, err := m.compileText(t.Context(), bindingsText(l, img.roots, m.shape, false))
 	if err != nil {
 		t.Fatal(err)
 	}

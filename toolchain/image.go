@@ -246,7 +246,7 @@ func (m *imager) compileBindings(ctx context.Context, at roots) (*wasmtime.Modul
 	if err != nil {
 		return nil, err
 	}
-	return m.compileText(ctx, bindingsText(empty, at, m.shape))
+	return m.compileText(ctx, bindingsText(empty, at, m.shape, false))
 }
 
 // encode and decodeBase are the form in which a base image is cached: its addresses as JSON, a zero byte, its memory.

@@ -19,7 +19,7 @@ type splitModule struct {
 	engineShape
 	// module imports its memory as env.memory, has no data, and traps in memoryLimitFunc if the memory cannot grow.
 	module []byte
-	// shared is module with only the exports that bindings use. Each exported function costs every instance 32 bytes.
+	// shared is module with only the exports that bindings use, and supplied. Each exported function costs every instance 32 bytes.
 	shared []byte
 	// memory is the content the engine starts with, whole pages.
 	memory []byte
@@ -30,7 +30,7 @@ type engineShape struct {
 	// StackTop is the address below which the engine's stack lies. It is 0 if unknown. The pages from there up to SpareEnd are for
 	// the heap.
 	StackTop, SpareEnd uint32
-	// Slot is an index in the engine's function table that the engine leaves free.
+	// Slot is the first of tableSlots indices in the engine's function table that the engine leaves free.
 	Slot uint32
 	// Pages is how much memory the engine starts with.
 	Pages uint32
@@ -71,7 +71,7 @@ func splitEngine(wasm []byte) (*splitModule, error) {
 			s.Body = append(binary.AppendUvarint(nil, uint64(n)+1), r.Rest()...)
 			s.Body = binary.AppendUvarint(s.Body, uint64(growType))
 		case wasmbin.SectionTable:
-			s.Body, split.Slot = addTableSlot(r)
+			s.Body, split.Slot = addTableSlots(r)
 		case wasmbin.SectionMemory:
 			split.memory = readMemory(r)
 			split.Pages = uint32(len(split.memory) / wasmPage)
@@ -113,8 +113,111 @@ func splitEngine(wasm []byte) (*splitModule, error) {
 			out[i].Body = exports
 		}
 	}
+	if err := supply(out, split.Slot+1); err != nil {
+		return nil, err
+	}
 	split.shared = wasmbin.WriteSections(wasmbin.CoreHeader, out)
 	return &split, nil
+}
+
+// supply replaces the imported functions of an engine by functions of its own, which do what [imageCore] does, so that a component needs no
+// instance for them: each takes time and memory in every call. Their indices stay the same. Three call functions of the bindings, which
+// lie in the table from slot on. The last of these, realloc, is exported.
+func supply(sections []wasmbin.Section, slot uint32) error {
+	var newTypes uint32 // the first of them
+	var types []uint32  // of the imported functions
+	var names []string
+	var last uint32 // function
+	for i := range sections {
+		s := &sections[i]
+		r := s.Reader()
+		var w wasmbin.Writer
+		switch s.ID {
+		case wasmbin.SectionType:
+			newTypes = uint32(r.Count())
+			w.Number(newTypes + 3)
+			w.Byte(r.Rest()...)
+			w.Byte(0x60, 0, 1, 0x7e)                         // time
+			w.Byte(0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f) // realloc
+			w.Byte(0x60, 3, 0x7f, 0x7f, 0x7f, 0)             // rejected
+		case wasmbin.SectionImport:
+			w.Number(1)
+			for n := r.Count(); n > 1; n-- { // the last is the memory
+				r.Name()
+				names = append(names, r.Name())
+				r.Byte()
+				types = append(types, r.U32())
+			}
+			w.Byte(r.Rest()...)
+		case wasmbin.SectionFunction:
+			last = uint32(len(types) + r.Count())
+			w.Number(last + 1)
+			for _, t := range types {
+				w.Number(t)
+			}
+			w.Byte(r.Rest()...)
+			w.Number(newTypes + 1)
+		case wasmbin.SectionExport:
+			w.Number(uint32(r.Count() + 1))
+			w.Byte(r.Rest()...)
+			w.Text("realloc")
+			w.Byte(0)
+			w.Number(last)
+		case wasmbin.SectionCode:
+			w.Number(uint32(len(names)+r.Count()) + 1)
+			for _, name := range names {
+				w.Bytes(supplied(name, newTypes, slot))
+			}
+			w.Byte(r.Rest()...)
+			w.Bytes(supplied("realloc", newTypes, slot))
+		default:
+			continue
+		}
+		if r.Err != nil {
+			return r.Err
+		}
+		s.Body = w
+	}
+	return nil
+}
+
+// supplied is the code of a function that supply adds.
+func supplied(name string, types, slot uint32) []byte {
+	w := wasmbin.Writer{0} // no locals
+	// call calls the function of the bindings with this number, with the parameters that are given.
+	call := func(number, params uint32) {
+		for p := range params {
+			w.Op(wasmbin.OpLocalGet, p)
+		}
+		w.I32(slot + number)
+		w.Op(0x11, types+number)
+		w.Byte(0)
+	}
+	switch name {
+	case "clock_time_get":
+		w.Op(wasmbin.OpLocalGet, 2)
+		call(0, 0)
+		w.Byte(0x37, 3, 0) // i64.store
+		w.I32(0)
+	case "realloc":
+		call(1, 4)
+	case "host_promise_rejection":
+		call(2, 3)
+	case "random_get": // zeros
+		w.Op(wasmbin.OpLocalGet, 0)
+		w.I32(0)
+		w.Op(wasmbin.OpLocalGet, 1)
+		w.Byte(wasmbin.OpBulk, 11, 0) // memory.fill
+		w.I32(0)
+	case "fd_close", "fd_fdstat_get", "fd_seek", "fd_write":
+		w.I32(8)
+	case "host_get_timezone_offset", "host_module_normalize", "host_module_load", "host_interrupt":
+		w.I32(0)
+	default:
+		w.Byte(wasmbin.OpUnreachable)
+	}
+	w.Byte(wasmbin.OpEnd)
+	return w
 }
 
 // keepExports keeps only the exports that bindings use.
@@ -175,8 +278,11 @@ func importMemory(r *wasmbin.Reader, functions *uint32) []byte {
 	return append(body, 2, 0)
 }
 
-// addTableSlot makes the only table one element larger and returns the index of that element.
-func addTableSlot(r *wasmbin.Reader) (body []byte, slot uint32) {
+// tableSlots is how many functions of the bindings the engine calls through its table: host, and the three of supplied.
+const tableSlots = 4
+
+// addTableSlots makes the only table larger by tableSlots and returns the index of the first of them.
+func addTableSlots(r *wasmbin.Reader) (body []byte, slot uint32) {
 	if n := r.Count(); n != 1 {
 		r.Fail("%d tables instead of one", n)
 	}
@@ -189,9 +295,9 @@ func addTableSlot(r *wasmbin.Reader) (body []byte, slot uint32) {
 	if bounded {
 		body[2] = 1
 	}
-	body = binary.AppendUvarint(body, uint64(slot)+1)
+	body = binary.AppendUvarint(body, uint64(slot)+tableSlots)
 	if bounded {
-		body = binary.AppendUvarint(body, max(uint64(maximum), uint64(slot)+1))
+		body = binary.AppendUvarint(body, max(uint64(maximum), uint64(slot)+tableSlots))
 	}
 	return body, slot
 }

@@ -3,6 +3,7 @@ package toolchain
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -185,4 +186,89 @@ func FuzzSplitEngine(f *testing.F) {
 			t.Fatalf("%v", err)
 		}
 	})
+}
+
+// TestSupply calls everything that an engine imports, in an engine that gets it from imageCore and in one that is supplied: results, memory
+// and traps are the same.
+func TestSupply(t *testing.T) {
+	const functions = `
+		(func $time (result i64) (i64.const 42))
+		(func $realloc (param i32 i32 i32 i32) (result i32)
+			(i32.add (i32.add (local.get 0) (i32.mul (local.get 1) (i32.const 3))) (i32.add (i32.mul (local.get 2) (i32.const 5)) (i32.mul (local.get 3) (i32.const 7)))))
+		(func $rejected (param i32 i32 i32)
+			(i32.store (i32.const 96) (i32.add (local.get 0) (i32.add (i32.mul (local.get 1) (i32.const 3)) (i32.mul (local.get 2) (i32.const 5))))))`
+	text := `(module (table (export "table") 2 funcref) (elem (i32.const 0) $last $last) (memory 2) (data (i32.const 64) "0123456789")`
+	for n, i := range engineImports {
+		text = strings.Replace(text, "(table", fmt.Sprintf("(import %q %q (func $i%d%s)) (table", i.module, i.name, n, i.signature), 1)
+		given := ""
+		for p := range strings.Count(strings.SplitN(i.signature, "(result", 2)[0], "i") {
+			given += fmt.Sprintf("(local.get %d)", p)
+		}
+		text += fmt.Sprintf("(func (export %q)%s (call $i%d %s))", engineExports[n].name, i.signature, n, given)
+	}
+	split, err := splitEngine(wat(t, text+`(func $last))`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := wasmtime.NewEngine()
+	defer engine.Close()
+	// start returns the memory of an engine's instance and the instance.
+	start := func(wasm []byte, text string, supplied bool) (*wasmtime.Store, *wasmtime.Memory, *wasmtime.Instance) {
+		store, linker := wasmtime.NewStore(engine), wasmtime.NewLinker(engine)
+		linker.AllowShadowing(true)
+		instance := func(wasm []byte, names ...string) *wasmtime.Instance {
+			module, err := wasmtime.NewModule(engine, wasm)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i, err := linker.Instantiate(store, module)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range names {
+				if err := linker.DefineInstance(store, name, i); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return i
+		}
+		memory := instance(memoryModule(split.memory), "env").GetExport(store, "memory").Memory()
+		if !supplied {
+			instance(wat(t, text), "env", "wasi_snapshot_preview1")
+		}
+		i := instance(wasm, "engine")
+		if supplied {
+			instance(wat(t, text))
+		}
+		return store, memory, i
+	}
+	rawStore, rawMemory, raw := start(split.module, imageText(engineShape{Pages: 2}, `(elem (i32.const 0) func $time $realloc $rejected)`+functions), false)
+	ownStore, ownMemory, own := start(split.shared, fmt.Sprintf(`(module (import "env" "memory" (memory 2)) (import "engine" "table" (table %d funcref))
+		(elem (i32.const %d) $time $realloc $rejected) %s)`, split.Slot+tableSlots, split.Slot+1, functions), true)
+	realloc := own.GetFunc(ownStore, "realloc")
+	if got, err := realloc.Call(ownStore, int32(1), int32(2), int32(3), int32(4)); err != nil || got != int32(1+2*3+3*5+4*7) {
+		t.Errorf("realloc: %v, %v", got, err)
+	}
+	for n, i := range engineImports {
+		name := engineExports[n].name
+		var args []any
+		for p, param := range strings.Fields(strings.NewReplacer("(param", "", ")", "").Replace(strings.SplitN(i.signature, "(result", 2)[0])) {
+			if v := 66 + 3*p; param == "i64" {
+				args = append(args, int64(v))
+			} else {
+				args = append(args, int32(v))
+			}
+		}
+		a, errA := raw.GetFunc(rawStore, name).Call(rawStore, args...)
+		b, errB := own.GetFunc(ownStore, name).Call(ownStore, args...)
+		if a != b || (errA == nil) != (errB == nil) {
+			t.Errorf("%s: %v, %v; supplied: %v, %v", i.name, a, errA, b, errB)
+		}
+		if !bytes.Equal(rawMemory.UnsafeData(rawStore), ownMemory.UnsafeData(ownStore)) {
+			t.Errorf("%s: another memory", i.name)
+		}
+	}
+	if bytes.Equal(rawMemory.UnsafeData(rawStore), split.memory) {
+		t.Error("nothing was written")
+	}
 }
