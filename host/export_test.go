@@ -2,6 +2,7 @@ package host
 
 import (
 	"math"
+	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/schema"
@@ -51,3 +52,6 @@ func (h *Host) Preparing() bool {
 	}
 	return true
 }
+
+// WaitWith sets how long a call waits with its slot. Call it before all calls.
+func (h *Host) WaitWith(patience time.Duration) { h.patience = patience }

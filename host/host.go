@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -90,6 +91,7 @@ type Host struct {
 	validating schema.Room
 	recording  *semaphore.Weighted // bytes that recordings hold
 	poll       *operation
+	patience   time.Duration       // how long a call waits with its slot
 	packing    chan struct{}       // has an element for each goroutine that packs
 	packed     *semaphore.Weighted // bytes of packed calls
 	workers    *workers
@@ -158,7 +160,7 @@ func New(_ context.Context, o Options) (*Host, error) {
 		slots:     newSlots(o.Instances),
 		compiling: newLanes(), validating: schema.NewRoom(),
 		recording: semaphore.NewWeighted(o.RecordMemory),
-		packing:   make(chan struct{}, runtime.GOMAXPROCS(0)), packed: semaphore.NewWeighted(o.PackedMemory),
+		patience:  patience, packing: make(chan struct{}, runtime.GOMAXPROCS(0)), packed: semaphore.NewWeighted(o.PackedMemory),
 		modules: map[string]*wasmtime.Module{}, loaded: map[*Component]struct{}{},
 	}
 	poll := funcNamed(known.Interface(abi.PollInterface), "poll")

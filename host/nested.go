@@ -109,6 +109,7 @@ type place struct {
 	user  string
 	depth int
 	slot  slot
+	since time.Time // when it got the slot
 	// waiter is set between ask and settle if the call queues.
 	waiter *waiter
 }
@@ -141,6 +142,7 @@ func (p *place) settle(ctx context.Context) (err error) {
 		p.slot, err = p.waiter.settle(ctx)
 		p.waiter = nil
 	}
+	p.since = time.Now()
 	return err
 }
 

@@ -4,7 +4,11 @@ import (
 	"container/list"
 	"context"
 	"sync"
+	"time"
 )
+
+// turn is how long a call has its slot, while others queue, before it gives the slot back at its next wait, however short that is.
+const turn = 50 * time.Millisecond
 
 // slots are the places of a host for instances. All calls share the common ones. Besides, there is one for each depth of inner calls: a
 // call at this depth gets it when it can get no common one. So calls cannot come to wait for each other: the deepest ones call nothing,

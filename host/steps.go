@@ -86,9 +86,11 @@ func (c *call) pause(of *Component) (long *watch) {
 
 // giveBack waits, and packs the call if it takes long. It reports whether the wait is over.
 func (c *call) giveBack(of *Component) (over bool, err error) {
-	if ready, err := c.awaitFor(patience); len(ready) > 0 || err != nil {
-		return true, err
-	}
+	if !c.host.slots.short() || time.Since(c.place.since) < turn {
+		if ready, err := c.awaitFor(c.host.patience); len(ready) > 0 || err != nil {
+			return true, err
+		}
+	} // else its turn is over, however short the wait
 	if !c.host.slots.short() {
 		if ready, err := c.awaitFor(morePatience); len(ready) > 0 || err != nil {
 			return true, err
@@ -106,7 +108,7 @@ func (c *call) giveBack(of *Component) (over bool, err error) {
 		c.host.workers.run(func() { c.packed, err = c.pack(of, c.instance) })
 		switch {
 		case errors.Is(err, errBusy):
-			if ready, err := c.awaitFor(patience); len(ready) > 0 || err != nil {
+			if ready, err := c.awaitFor(c.host.patience); len(ready) > 0 || err != nil {
 				return true, err
 			}
 		case err != nil && !errors.Is(err, errKept) && c.ctx.Err() == nil:

@@ -290,6 +290,45 @@ func TestOthersPackForLong(t *testing.T) {
 	others.Wait()
 }
 
+// TestShortWaitsTakeTurns has a call wait for a millisecond again and again while others want its slot. No wait is long enough by itself.
+func TestShortWaitsTakeTurns(t *testing.T) {
+	h := newHost(t, host.Options{Instances: 1, Limits: host.Limits{CPU: time.Hour, Wall: time.Hour}})
+	h.WaitWith(time.Hour)
+	// The indices of clock and timer are always the same, and its memory is not kept.
+	const waits = `(i32.store (i32.const 512) (call $after (i32.const 2) (i64.const 1000000)))
+		(br_if $l (i32.eqz (call $park (i32.const 512) (i32.const 1))))) (call $none)`
+	endless := guest{
+		uses: "clock after park drop-env drop-poll", data: "clock", more: remembers(nil),
+		start: `(call $clock (local.get $env) (i32.const 2048) (i32.const 5) (i32.const 256))
+			(if (i32.ne (i32.load (i32.const 264)) (i32.const 2)) (then unreachable))
+			(loop $l ` + waits,
+		resume: `(loop $l (call $drop-poll (i32.const 3)) ` + waits,
+	}.load(t, h)
+	other := guest{}.load(t, h)
+	for _, c := range []*host.Component{endless, other} {
+		if _, err := c.Tools(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	began, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, err := endless.Do(ctx, host.Request{Tool: "t", Env: host.Env{"clock": clock.System()}, Begin: func(context.Context) error { close(began); return nil }})
+		ended <- err
+	}()
+	<-began
+	for range 3 {
+		if out, err := other.Call(ctx, "t", nil, nil); err != nil || string(out) != `"ok"` {
+			t.Fatalf("got %s, %v", out, err)
+		}
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the call that has waited all the time: %v", err)
+	}
+}
+
 // TestSameComponentPacksForLong has one call of a component answer for ever when the host first reads its memory. Another call of that
 // component continues as soon as it can.
 func TestSameComponentPacksForLong(t *testing.T) {
