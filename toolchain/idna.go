@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,8 @@ var repack = map[string]func(text []byte) (string, error){
 	"node_modules/tr46/index.js":              adaptTR46,
 	"node_modules/tr46/lib/mappingTable.json": packMapping,
 	"node_modules/tr46/lib/regexes.js":        packPatterns,
+
+	"node_modules/whatwg-url/lib/url-state-machine.js": adaptParser,
 }
 
 var tableSearch = lazyregexp.New(`(?s)\nfunction findStatus\(val\) \{\n.*?\n\}\n`)
@@ -33,6 +36,29 @@ func adaptTR46(text []byte) (string, error) {
 		return "", errors.New("pack the tables of tr46: it looks characters up in an unknown way")
 	}
 	return tableSearch.ReplaceAllString(string(text), "\nconst findStatus = mappingTable;\n") + plainNames, nil
+}
+
+// plainURLs runs before whatwg-url's parser, which takes a step for each character. It reads absolute URLs in which the parser would change and
+// refuse nothing, which most are. A path in which a segment begins with a dot may need more, and so may long URLs.
+const plainURLs = `
+const plain = /^(https?):\/\/((?:[a-z\d-]+\.)*[a-z][a-z\d-]*|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$|[/:?#])|(?=$|[/:?#]))){4})(?::(\d{1,5}))?((?:\/[\w!$%&'()*+,./:;=@~-]*)?)(?:\?([\w!$%&()*+,./:;=?@~-]*))?(?:#([\w!$%&'()*+,./:;=?@~-]*))?$/;
+const whole = module.exports.basicURLParse;
+module.exports.basicURLParse = (input, options) => {
+	const parts = input.length <= 2048 && !options?.url && !options?.stateOverride ? plain.exec(input) : null;
+	if (!parts || parts[3] > 65535 || /\/(?:\.|%2e)/i.test(parts[4]) || /(?:^|\.)xn--/.test(parts[2])) return whole(input, options);
+	const [, scheme, name, digits, path, query = null, fragment = null] = parts;
+	const host = /^[\d.]+$/.test(name) ? name.split(".").reduce((n, part) => n * 256 + +part, 0) : name;
+	const port = digits === undefined || +digits === defaultPort(scheme) ? null : +digits;
+	return { scheme, username: "", password: "", host, port, path: path.slice(1).split("/"), query, fragment };
+};
+`
+
+// adaptParser puts plainURLs before the parser.
+func adaptParser(text []byte) (string, error) {
+	if n := bytes.Count(text, []byte("\nmodule.exports.basicURLParse = function (input, options) {\n")); n != 1 {
+		return "", fmt.Errorf("adapt whatwg-url: its parser begins in %d places", n)
+	}
+	return string(text) + plainURLs, nil
 }
 
 // mappingModule is a function that returns status and mapping of a character. The table has a row for every run of characters, of
