@@ -492,9 +492,9 @@ func refusedBySystem(err *wasmtime.SystemError) error {
 	return fmt.Errorf("the operating system refused resources to the engine; check free memory and the limits of this process: %w", err)
 }
 
-// memoryTrap is the function in which the toolchain's components trap when their engine ran out of memory. Names come from the
+// MemoryTrap is the function in which the toolchain's components trap when their engine ran out of memory. Names come from the
 // component, so a component can claim this about its own call.
-const memoryTrap = "stile:limit-memory"
+const MemoryTrap = "stile:limit-memory"
 
 func (c *call) explainTrap(trap *wasmtime.TrapError) error {
 	innermost := ""
@@ -504,7 +504,7 @@ func (c *call) explainTrap(trap *wasmtime.TrapError) error {
 	switch {
 	case trap.Reason == "call stack exhausted":
 		return exceeded("stack", printable.Size(wasmtime.MaxStack))
-	case innermost == memoryTrap:
+	case innermost == MemoryTrap:
 		return &LimitError{Limit: "memory", Value: printable.Size(c.limits.Memory), Claimed: true}
 	case innermost == guard.Refused:
 		return &LimitError{Limit: "memory", Value: printable.Size(c.limits.Memory), Detail: refusedMemory(trap.Functions[1:]), Claimed: true}

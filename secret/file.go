@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/internal/atomicfile"
+	"github.com/stilehost/stile/internal/spelling"
 )
 
 const (
@@ -83,7 +84,7 @@ func parse(text []byte) (*contents, error) {
 		return nil, errors.New("it was altered")
 	}
 	for i, e := range c.Entries {
-		if !validName.MatchString(e.Name) || i > 0 && c.Entries[i-1].Name >= e.Name {
+		if !spelling.IsName(e.Name) || i > 0 && c.Entries[i-1].Name >= e.Name {
 			return nil, errors.New("it was altered")
 		}
 	}

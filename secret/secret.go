@@ -18,7 +18,6 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/spelling"
 )
 
@@ -38,11 +37,9 @@ const (
 	lockRetry = 5 * time.Millisecond
 )
 
-var validName = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
-
 // CheckName returns a *NameError for a name that a secret cannot have.
 func CheckName(name string) error {
-	if !validName.MatchString(name) {
+	if !spelling.IsName(name) {
 		return &NameError{}
 	}
 	return nil

@@ -21,6 +21,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sha256hex"
 )
 
@@ -399,7 +400,7 @@ func keepSource(s Source, b *bundled) ([]byte, error) {
 			return nil, fmt.Errorf("keep source: %w", err)
 		}
 		if sha256.Sum256(content) != f.sha256 {
-			return nil, &BuildError{[]Problem{{File: oneLine(f.path), Text: "it changed while it was built; build it again"}}}
+			return nil, &BuildError{[]Problem{{File: printable.OneLine(f.path), Text: "it changed while it was built; build it again"}}}
 		}
 		kept.Files[f.path] = content
 	}

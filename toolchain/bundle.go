@@ -161,7 +161,7 @@ func (b *bundler) run(ctx context.Context) ([]api.OutputFile, error) {
 		return nil, &BuildError{[]Problem{{Text: fmt.Sprintf("the entry %q is not a path in the source tree", entry)}}}
 	}
 	if !isCode(loaders[path.Ext(entry)]) {
-		return nil, &BuildError{[]Problem{{File: oneLine(entry), Text: "the entry is neither TypeScript nor JavaScript"}}}
+		return nil, &BuildError{[]Problem{{File: printable.OneLine(entry), Text: "the entry is neither TypeScript nor JavaScript"}}}
 	}
 	if err := waitForBuilds(ctx); err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (b *bundler) run(ctx context.Context) ([]api.OutputFile, error) {
 		err = cause
 	}
 	if limit, ok := errors.AsType[*resourceError](err); ok {
-		return nil, &BuildError{[]Problem{{File: oneLine(entry), Text: limit.text}}}
+		return nil, &BuildError{[]Problem{{File: printable.OneLine(entry), Text: limit.text}}}
 	}
 	if err != nil && ctx.Err() != nil {
 		return nil, fmt.Errorf("bundle: %w", err)
@@ -554,7 +554,7 @@ func (b *bundler) admitFlat(name, text string, loader api.Loader) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.flat.add(text) > maxBundleWork {
-		return &BuildError{[]Problem{{File: oneLine(name), Text: tooFlat(maxBundleWork)}}}
+		return &BuildError{[]Problem{{File: printable.OneLine(name), Text: tooFlat(maxBundleWork)}}}
 	}
 	return nil
 }
@@ -649,7 +649,7 @@ func problemsOf(messages []api.Message) []Problem {
 		if at := m.Location; at != nil {
 			file := strings.TrimPrefix(at.File, inSource+":")
 			column := min(at.Column, len(at.LineText))
-			p.File, p.Line, p.Column = oneLine(file), at.Line, utf8.RuneCountInString(at.LineText[:column])+1
+			p.File, p.Line, p.Column = printable.OneLine(file), at.Line, utf8.RuneCountInString(at.LineText[:column])+1
 			p.Snippet = Snippet(at.LineText, p.Column)
 			if at.LineText == noSourceMap[1:] { // what the author wrote ended before
 				p.Line, p.Column, p.Snippet = at.Line-1, 1, ""
@@ -658,7 +658,7 @@ func problemsOf(messages []api.Message) []Problem {
 		if p.Text == noJSX {
 			p.Text += "; JSX needs a name that ends in .jsx or .tsx"
 		}
-		p.Text = oneLine(strings.ReplaceAll(p.Text, `"`+inSource+":", `"`))
+		p.Text = printable.OneLine(strings.ReplaceAll(p.Text, `"`+inSource+":", `"`))
 		problems = append(problems, p)
 	}
 	return problems
@@ -672,12 +672,7 @@ func Snippet(line string, column int) string {
 	text := []rune(line)
 	at := min(column-1, len(text))
 	from := max(0, at-maxSnippet/2)
-	before := strings.TrimLeft(oneLine(string(text[from:at])), " ")
-	after := oneLine(string(text[at:min(len(text), from+maxSnippet)]))
+	before := strings.TrimLeft(printable.OneLine(string(text[from:at])), " ")
+	after := printable.OneLine(string(text[at:min(len(text), from+maxSnippet)]))
 	return before + after + "\n" + strings.Repeat(" ", utf8.RuneCountInString(before)) + "^"
 }
-
-// oneLine makes text printable on one line, with line feeds and tabs as spaces.
-func oneLine(s string) string { return printable.Text(lineBreaks.Replace(s)) }
-
-var lineBreaks = strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ")

@@ -32,10 +32,7 @@ func keepCounts(wasm []byte) ([]byte, found, error) {
 		switch s.ID {
 		case wasmbin.SectionType:
 			for range r.Count() {
-				if form := r.Byte(); form != 0x60 {
-					r.Fail("type of form %#x is not supported", form)
-				}
-				k.types = append(k.types, arity{len(r.Vector()), len(r.Vector())})
+				k.types = append(k.types, readArity(r))
 			}
 		case wasmbin.SectionImport:
 			for range r.Count() {
@@ -73,7 +70,16 @@ type found struct{ changes, unclear int }
 // its sorting, and its output of numbers.
 var foundStores = found{changes: 465, unclear: 9}
 
+// arity is how many values a function takes and returns.
 type arity struct{ params, results int }
+
+// readArity reads the type of a function.
+func readArity(r *wasmbin.Reader) arity {
+	if form := r.Byte(); form != 0x60 {
+		r.Fail("type of form %#x is not supported", form)
+	}
+	return arity{len(r.Vector()), len(r.Vector())}
+}
 
 // counts finds what changes counts in the functions of a module.
 type counts struct {

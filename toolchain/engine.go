@@ -19,6 +19,7 @@ import (
 
 	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/child"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sha256hex"
 )
 
@@ -162,7 +163,7 @@ func npmError(said string, err error) *SetupError {
 	}
 	const shown = 500
 	said = strings.TrimSpace(said)
-	said = oneLine(strings.ToValidUTF8(said[max(0, len(said)-shown):], ""))
+	said = printable.OneLine(strings.ToValidUTF8(said[max(0, len(said)-shown):], ""))
 	return engineError("npm failed", "Check that `npm ci` works on this machine. "+offlineRemedy, fmt.Errorf("%w: %s", err, said))
 }
 

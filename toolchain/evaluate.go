@@ -19,6 +19,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sha256hex"
 )
 
@@ -157,7 +158,7 @@ func (p Program) withStackMap(code api.TransformResult) string {
 // transform turns a program into JavaScript. It returns when ctx ends or after maxTransformTime, even if esbuild is still at work.
 // It waits for a slot as builds do. bundler transforms large programs, as it bundles large sources.
 func (p Program) transform(ctx context.Context, sourceMap api.SourceMap, bundler []string) (r api.TransformResult, err error) {
-	refuse := func(text string) error { return &BuildError{[]Problem{{File: oneLine(p.Name), Text: text}}} }
+	refuse := func(text string) error { return &BuildError{[]Problem{{File: printable.OneLine(p.Name), Text: text}}} }
 	loader := loaders[path.Ext(p.Name)]
 	if !isCode(loader) {
 		return r, refuse("it is neither TypeScript nor JavaScript")
@@ -235,7 +236,7 @@ var notLoaded = lazyregexp.New(`^could not load module '(.*)'$`)
 
 // explain shows the author's lines in errors of an import or of the top level.
 func (p Program) explain(err error) error {
-	problem := Problem{File: oneLine(p.Name)}
+	problem := Problem{File: printable.OneLine(p.Name)}
 	var thrown *host.CodeError
 	var failed *host.GuestError
 	switch {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
+
+	"github.com/stilehost/stile/host"
 )
 
 // guest is an instance of the engine with its own memory. Its methods do nothing once err is set.
@@ -181,7 +183,7 @@ func (g *guest) explain(err error) error {
 		return &limitError{"stack", fmt.Sprintf("%d KiB", guestStack>>10)}
 	case wasmtime.UnreachableCodeReached:
 		if frames := trap.Frames(); len(frames) > 0 {
-			if name := frames[0].FuncName(); name != nil && *name == memoryLimitFunc {
+			if name := frames[0].FuncName(); name != nil && *name == host.MemoryTrap {
 				return &limitError{"memory", fmt.Sprintf("%d MiB", g.imager.limits.memory>>20)}
 			}
 		}

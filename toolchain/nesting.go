@@ -12,6 +12,7 @@ import (
 
 	"github.com/stilehost/stile/internal/jslex"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // esbuild parses by recursion, and Go ends the whole process when a stack outgrows 1 GB, which takes a few hundred thousand open
@@ -102,12 +103,12 @@ func unclearNesting(text, why string, at int) nested {
 // problem says where a file takes too much work and what its author can do. more is what is allowed.
 func (n nested) problem(text, file string, most time.Duration) Problem {
 	if n.unclear != "" {
-		return Problem{File: oneLine(file), Text: fmt.Sprintf("it is too large to have %s, because it is unclear after that how long parsing takes; split the file", n.unclear)}
+		return Problem{File: printable.OneLine(file), Text: fmt.Sprintf("it is too large to have %s, because it is unclear after that how long parsing takes; split the file", n.unclear)}
 	}
 	before := text[:n.at]
 	start := strings.LastIndexByte(before, '\n') + 1
 	line, _, _ := strings.Cut(text[start:], "\n")
-	p := Problem{File: oneLine(file), Line: strings.Count(before, "\n") + 1, Column: utf8.RuneCountInString(before[start:])}
+	p := Problem{File: printable.OneLine(file), Line: strings.Count(before, "\n") + 1, Column: utf8.RuneCountInString(before[start:])}
 	p.Snippet = Snippet(line, p.Column)
 	p.Text = fmt.Sprintf("with the nesting here, parsing the file can take longer than the limit of %v; ", most)
 	if n.twice {

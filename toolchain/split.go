@@ -5,11 +5,9 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/wasmbin"
 )
-
-// memoryLimitFunc is the name of the function that a backtrace ends in when the memory of a guest cannot grow any more.
-const memoryLimitFunc = "stile:limit-memory"
 
 // maxEnginePages bounds what an engine may ask for before anything has run: 16 MiB.
 const maxEnginePages = 256
@@ -17,7 +15,7 @@ const maxEnginePages = 256
 // splitModule is an engine that components can share, each with its own memory.
 type splitModule struct {
 	engineShape
-	// module imports its memory as env.memory, has no data, and traps in memoryLimitFunc if the memory cannot grow.
+	// module imports its memory as env.memory, has no data, and traps in host.MemoryTrap if the memory cannot grow.
 	module []byte
 	// shared is module with only the exports that bindings use, and supplied. Each exported function costs every instance 32 bytes.
 	shared []byte
@@ -106,7 +104,7 @@ func splitEngine(wasm []byte) (*splitModule, error) {
 	// The import section declares the memory, so it is written once the size is known.
 	i := slices.IndexFunc(out, func(s wasmbin.Section) bool { return s.ID == wasmbin.SectionImport })
 	out[i].Body = binary.AppendUvarint(out[i].Body, uint64(split.Pages))
-	out = append(out, nameSection(functions, memoryLimitFunc))
+	out = append(out, nameSection(functions, host.MemoryTrap))
 	split.module = wasmbin.WriteSections(wasmbin.CoreHeader, out)
 	for i := range out {
 		if out[i].ID == wasmbin.SectionExport {
@@ -246,11 +244,7 @@ func addGrowType(r *wasmbin.Reader) ([]byte, uint32) {
 	n := r.Count()
 	start := r.Pos
 	for range n {
-		if form := r.Byte(); form != 0x60 {
-			r.Fail("type of form %#x is not supported", form)
-		}
-		r.Vector()
-		r.Vector()
+		readArity(r)
 	}
 	body := append(binary.AppendUvarint(nil, uint64(n)+1), r.Bytes[start:r.Pos]...)
 	return append(body, 0x60, 1, 0x7f, 1, 0x7f), uint32(n)

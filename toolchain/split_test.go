@@ -9,6 +9,7 @@ import (
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
+	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/wasmbin"
 )
 
@@ -82,7 +83,7 @@ func TestSplitEngine(t *testing.T) {
 	for _, test := range []struct {
 		name, call string
 		pages      int32
-		want       int32 // -1: memoryLimitFunc traps
+		want       int32 // -1: host.MemoryTrap traps
 	}{
 		{"grow", "grow", 1, 2},
 		{"grow by nothing", "grow", 0, 2},
@@ -111,7 +112,7 @@ func TestSplitEngine(t *testing.T) {
 				t.Errorf("%v, %v; want %d", got, err, test.want)
 			case test.want < 0 && !errors.As(err, &trap):
 				t.Errorf("%v, %v; want a trap", got, err)
-			case test.want < 0 && *trap.Frames()[0].FuncName() != memoryLimitFunc:
+			case test.want < 0 && *trap.Frames()[0].FuncName() != host.MemoryTrap:
 				t.Errorf("trap in %s", *trap.Frames()[0].FuncName())
 			}
 		})

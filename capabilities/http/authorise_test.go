@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/internal/captest"
 )
 
 func TestDenialTeaches(t *testing.T) {
@@ -99,17 +100,17 @@ func TestDenialTeaches(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			request := Request{Method: test.method, URL: test.url, Headers: test.headers}
 			denial := denialOf(t, request, rules)
-			if denial.Reason != test.reason || grantIn(denial) != test.grant {
-				t.Fatalf("have %s\n%s\nwant %s\n%s", denial.Reason, grantIn(denial), test.reason, test.grant)
+			if denial.Reason != test.reason || captest.GrantIn(denial) != test.grant {
+				t.Fatalf("have %s\n%s\nwant %s\n%s", denial.Reason, captest.GrantIn(denial), test.reason, test.grant)
 			}
 			if shown, _, _ := strings.Cut(test.url, "?"); !strings.HasPrefix(denial.Operation, test.method+" http") || strings.Contains(denial.Operation, "secret") {
 				t.Fatalf("the operation of %s is %s", shown, denial.Operation)
 			}
-			if grantIn(denial) == "" {
+			if captest.GrantIn(denial) == "" {
 				return
 			}
 			var grant map[string][]Rule
-			if err := json.Unmarshal([]byte(grantIn(denial)), &grant); err != nil {
+			if err := json.Unmarshal([]byte(captest.GrantIn(denial)), &grant); err != nil {
 				t.Fatal(err)
 			}
 			if err := tryAuthorise(t, request, append(rules, grant["http"]...)); err != nil {
@@ -245,16 +246,16 @@ func TestGrantIsRemedy(t *testing.T) {
 		request, other := drawRequest(t), drawRequest(t)
 		client := openRules(t, rules)
 		denied, ok := errors.AsType[*abi.Error](client.authorise(checked(t, request)))
-		if !ok || grantIn(denied.Denial) == "" {
+		if !ok || captest.GrantIn(denied.Denial) == "" {
 			return
 		}
 		var grant map[string][]Rule
-		if err := json.Unmarshal([]byte(grantIn(denied.Denial)), &grant); err != nil {
+		if err := json.Unmarshal([]byte(captest.GrantIn(denied.Denial)), &grant); err != nil {
 			t.Fatal(err)
 		}
 		wider := openRules(t, append(rules, grant["http"]...))
 		if err := wider.authorise(checked(t, request)); err != nil {
-			t.Fatalf("%s does not allow it: %v", grantIn(denied.Denial), err)
+			t.Fatalf("%s does not allow it: %v", captest.GrantIn(denied.Denial), err)
 		}
 		a, b := checked(t, request), checked(t, other)
 		same := a.operation() == b.operation()
@@ -262,7 +263,7 @@ func TestGrantIsRemedy(t *testing.T) {
 			same = same && (safeHeader(name) || a.header[name] != nil)
 		}
 		if !same && client.authorise(b) != nil && wider.authorise(checked(t, other)) == nil {
-			t.Fatalf("%s allows %+v too", grantIn(denied.Denial), other)
+			t.Fatalf("%s allows %+v too", captest.GrantIn(denied.Denial), other)
 		}
 	})
 }
@@ -356,12 +357,4 @@ func denialOf(t *testing.T, r Request, rules []Rule) *abi.Denial {
 		t.Fatalf("%+v is allowed", r)
 	}
 	return denied.Denial
-}
-
-// grantIn is the grant that a denial requests, as a manifest has it under the name of a binding.
-func grantIn(d *abi.Denial) string {
-	if d.Wants == nil {
-		return ""
-	}
-	return strings.TrimSuffix(strings.TrimPrefix(d.Wants.Remedy("x"), `"bindings": { "x": `), " }")
 }

@@ -9,18 +9,8 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/internal/captest"
 )
-
-// meter allows a number of bytes.
-type meter struct{ left int64 }
-
-func (m *meter) Charge(n int64) error {
-	if n > m.left {
-		return abi.ErrExhausted
-	}
-	m.left -= n
-	return nil
-}
 
 // Bytes on the network are charged to the meter with which the request was started. Received bytes are not charged
 // again when they are decoded or read.
@@ -82,7 +72,7 @@ func TestBytesAreCharged(t *testing.T) {
 // charged runs a request to its end, with its own meter.
 func charged(t *testing.T, c *Client, r Request, bytes int64) error {
 	t.Helper()
-	exchange, err := c.Start(abi.WithMeter(t.Context(), &meter{bytes}), r)
+	exchange, err := c.Start(abi.WithMeter(t.Context(), &captest.Meter{Left: bytes}), r)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/spelling"
 )
 
 // Credentials supplies the secrets that rules name.
@@ -28,10 +29,7 @@ const MinSecret = 8
 
 const maxSecret = 4 << 10
 
-var (
-	credentialName = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
-	parameterName  = lazyregexp.New(`^[A-Za-z0-9_.~-]{1,64}$`)
-)
+var parameterName = lazyregexp.New(`^[A-Za-z0-9_.~-]{1,64}$`)
 
 // placement says where a credential goes: into a header or into the query.
 type placement struct {
@@ -71,7 +69,7 @@ func (c *compiled) compileCredential() error {
 		return nil
 	}
 	// The name is not shown, because the operator may have written the secret itself by mistake.
-	if !credentialName.MatchString(c.Credential) {
+	if !spelling.IsName(c.Credential) {
 		return errors.New("credential is not a name of a-z, 0-9, - and _")
 	}
 	if c.As == "" {

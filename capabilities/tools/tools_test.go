@@ -152,22 +152,11 @@ func TestPanic(t *testing.T) {
 	_, _ = call.Take(t.Context())
 }
 
-// meter allows n bytes.
-type meter struct{ left int64 }
-
-func (m *meter) Charge(n int64) error {
-	if n > m.left {
-		return abi.ErrExhausted
-	}
-	m.left -= n
-	return nil
-}
-
 func TestBytesAreCharged(t *testing.T) {
 	box := newBox(t, Options{}, func(_ context.Context, _ string, input []byte, _ map[string]abi.Capability) ([]byte, error) {
 		return input, nil
 	})
-	ctx := abi.WithMeter(t.Context(), &meter{left: 5})
+	ctx := abi.WithMeter(t.Context(), &captest.Meter{Left: 5})
 	call, err := box.Start(ctx, "t", "123", env{})
 	if err != nil {
 		t.Fatal(err)

@@ -121,7 +121,7 @@ func testReadOnly(t *testing.T, root *Directory) {
 			if root.exact {
 				want.Wants, want.Private = capability.Wanted{Grant: DiskRights{Access: ReadWrite}}, false
 			}
-			if text := grantIn(denied.Denial); text != `{"workspace":{"path":"/notes","access":"read-write"}}` && (!root.exact || text != "") {
+			if text := captest.GrantIn(denied.Denial); text != `{"workspace":{"path":"/notes","access":"read-write"}}` && (!root.exact || text != "") {
 				t.Errorf("%s: %s: a manifest says %s", way, name, text)
 			}
 			if *denied.Denial != want {
@@ -152,11 +152,11 @@ func TestGrantIsJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		var grant struct{ Workspace struct{ Path, Access string } }
-		if err := json.Unmarshal([]byte(grantIn(denied.Denial)), &grant); err != nil {
+		if err := json.Unmarshal([]byte(captest.GrantIn(denied.Denial)), &grant); err != nil {
 			t.Fatal(err)
 		}
 		if want := "/" + strings.TrimPrefix(path, "/"); grant.Workspace.Path != want || denied.Denial.Operation != "make-directory /" {
-			t.Errorf("%q: %q, %s", path, denied.Denial.Operation, grantIn(denied.Denial))
+			t.Errorf("%q: %q, %s", path, denied.Denial.Operation, captest.GrantIn(denied.Denial))
 		}
 	}
 }
@@ -370,12 +370,4 @@ func testNoOperationReachesOutside(t *testing.T, root *Directory) {
 		}
 		_ = root.Remove(ctx, "in/side", true)
 	})
-}
-
-// grantIn is the grant that a denial requests, as a manifest has it under the name of a binding.
-func grantIn(d *abi.Denial) string {
-	if d.Wants == nil {
-		return ""
-	}
-	return strings.TrimSuffix(strings.TrimPrefix(d.Wants.Remedy("x"), `"bindings": { "x": `), " }")
 }

@@ -7,18 +7,8 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/internal/captest"
 )
-
-// meter allows a number of bytes.
-type meter struct{ left int64 }
-
-func (m *meter) Charge(n int64) error {
-	if n > m.left {
-		return abi.ErrExhausted
-	}
-	m.left -= n
-	return nil
-}
 
 func TestBytesAreCharged(t *testing.T) { onBoth(t, testBytesAreCharged) }
 
@@ -48,10 +38,10 @@ func testBytesAreCharged(t *testing.T, d *Directory) {
 		"edit":       {16, func(ctx context.Context) error { return d.Edit(ctx, "file", []Replacement{{"one", "one"}}) }},
 		"look":       {0, func(ctx context.Context) error { _, err := d.Stat(ctx, "file"); return err }},
 	} {
-		if err := c.do(abi.WithMeter(t.Context(), &meter{c.bytes})); err != nil {
+		if err := c.do(abi.WithMeter(t.Context(), &captest.Meter{Left: c.bytes})); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := c.do(abi.WithMeter(t.Context(), &meter{c.bytes - 1})); c.bytes > 0 && !errors.Is(err, abi.ErrExhausted) {
+		if err := c.do(abi.WithMeter(t.Context(), &captest.Meter{Left: c.bytes - 1})); c.bytes > 0 && !errors.Is(err, abi.ErrExhausted) {
 			t.Errorf("%s: with a byte less: %v", name, err)
 		}
 		if read(t, d, "file") != text {
@@ -68,7 +58,7 @@ func TestRevisionsAreCharged(t *testing.T) {
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
-	if _, err := d.ReadRevision(abi.WithMeter(t.Context(), &meter{4}), "file", all[0].ID); !errors.Is(err, abi.ErrExhausted) {
+	if _, err := d.ReadRevision(abi.WithMeter(t.Context(), &captest.Meter{Left: 4}), "file", all[0].ID); !errors.Is(err, abi.ErrExhausted) {
 		t.Errorf("got %v", err)
 	}
 }

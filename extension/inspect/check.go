@@ -9,6 +9,7 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/jslex"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Check finds certain mistakes in the structure of an extension, without running or bundling it: at most 20 problems,
@@ -21,9 +22,9 @@ func Check(fsys fs.FS, entry string, manifestTools []string) (derived *Derived, 
 	m, err := f.read(entry, extension.MaxSource)
 	switch {
 	case !jslex.IsCode(entry):
-		c.add(extension.Problem{File: oneLine(entry), Text: "the entry is neither TypeScript nor JavaScript", Fix: `a file like "tool.ts"`})
+		c.add(extension.Problem{File: printable.OneLine(entry), Text: "the entry is neither TypeScript nor JavaScript", Fix: `a file like "tool.ts"`})
 	case errors.Is(err, bounded.ErrTooLarge):
-		c.add(extension.Problem{File: oneLine(entry), Text: fmt.Sprintf("the file has more than %d MiB", extension.MaxSource>>20), Fix: "less"})
+		c.add(extension.Problem{File: printable.OneLine(entry), Text: fmt.Sprintf("the file has more than %d MiB", extension.MaxSource>>20), Fix: "less"})
 	case err != nil:
 		c.add(unreadable(entry, err))
 	default:
@@ -67,7 +68,7 @@ func (c *checker) tree(fsys fs.FS) {
 // entry checks the exports of the entry, as far as its tokens are certain.
 func (c *checker) entry(f *files, m *module) {
 	if m.brackets > maxBrackets {
-		c.add(extension.Problem{File: oneLine(m.name), Text: fmt.Sprintf("brackets nest deeper than %d levels", maxBrackets), Fix: "flatter code"})
+		c.add(extension.Problem{File: printable.OneLine(m.name), Text: fmt.Sprintf("brackets nest deeper than %d levels", maxBrackets), Fix: "flatter code"})
 		return
 	}
 	certain := m.defaults

@@ -19,6 +19,7 @@ import (
 	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/jslex"
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Derived is an entry module generated for a module that exports plain functions.
@@ -72,7 +73,7 @@ func derive(f *files, entry string) (*Derived, error) {
 	d.derive()
 	name := strings.TrimSuffix(entry, path.Ext(entry)) + ".tools.ts"
 	if _, err := fs.Stat(f.fsys, name); err == nil {
-		d.problems = append(d.problems, extension.Problem{File: oneLine(name), Text: "this is the name of the module that is made for " + quote(entry), Fix: "another name"})
+		d.problems = append(d.problems, extension.Problem{File: printable.OneLine(name), Text: "this is the name of the module that is made for " + quote(entry), Fix: "another name"})
 	}
 	if len(d.problems) > 0 {
 		for i := range d.problems {
@@ -90,7 +91,7 @@ func refuse(problems ...extension.Problem) error {
 }
 
 func unreadable(name string, err error) extension.Problem {
-	p := extension.Problem{File: oneLine(name), Text: "the file cannot be read", Fix: "the path of a TypeScript file of the extension"}
+	p := extension.Problem{File: printable.OneLine(name), Text: "the file cannot be read", Fix: "the path of a TypeScript file of the extension"}
 	switch {
 	case errors.Is(err, bounded.ErrTooLarge):
 		p.Text, p.Fix = fmt.Sprintf("the file has more than %d bytes", maxDerived), "less, or data in a JSON file that it imports"
@@ -346,7 +347,7 @@ func toolName(name string) string {
 // module returns the text of the generated module.
 func (d *deriver) module(entry string) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "// Made for %s: the functions that it exports, as tools.\n", jsonText(oneLine(entry)))
+	fmt.Fprintf(&b, "// Made for %s: the functions that it exports, as tools.\n", jsonText(printable.OneLine(entry)))
 	b.WriteString("import { extension } from \"stile\";\nimport {")
 	for _, t := range d.tools {
 		fmt.Fprintf(&b, " %s as call_%s,", t.function, t.name)

@@ -124,7 +124,7 @@ func Inspect(in Input) Report {
 	}
 	c := &collector{
 		needs:  globals(in.Kinds),
-		report: Report{Entry: oneLine(in.Entry), ComponentSize: in.Component},
+		report: Report{Entry: printable.OneLine(in.Entry), ComponentSize: in.Component},
 		env:    map[string][]Place{}, hosts: map[string][]Place{}, globals: map[string][]Place{},
 	}
 	own, packages := codeFiles(in.FS)
@@ -202,13 +202,13 @@ func (c *collector) file(fsys fs.FS, f codeFile) {
 	c.read += int64(len(text))
 	switch {
 	case errors.Is(err, bounded.ErrTooLarge):
-		c.sign(&c.report.Unread, Place{File: oneLine(f.name)}, "larger than "+printable.Size(extension.MaxSource))
+		c.sign(&c.report.Unread, Place{File: printable.OneLine(f.name)}, "larger than "+printable.Size(extension.MaxSource))
 		return
 	case err != nil:
-		c.sign(&c.report.Unread, Place{File: oneLine(f.name)}, "cannot be read")
+		c.sign(&c.report.Unread, Place{File: printable.OneLine(f.name)}, "cannot be read")
 		return
 	case c.read > maxRead:
-		c.sign(&c.report.Unread, Place{File: oneLine(f.name)}, "beyond the "+printable.Size(maxRead)+" that are read")
+		c.sign(&c.report.Unread, Place{File: printable.OneLine(f.name)}, "beyond the "+printable.Size(maxRead)+" that are read")
 		return
 	}
 	s := lex(f.name, text, jslex.IsJSX(f.name))
@@ -221,7 +221,7 @@ func (c *collector) file(fsys fs.FS, f codeFile) {
 // sign adds to one of the report's lists.
 func (c *collector) sign(list *[]Sign, at Place, what string) {
 	if c.room(list) {
-		*list = append(*list, Sign{at, oneLine(what)})
+		*list = append(*list, Sign{at, printable.OneLine(what)})
 	}
 }
 
@@ -237,7 +237,7 @@ func (c *collector) room(list *[]Sign) bool {
 
 // use adds a place of a name.
 func (c *collector) use(uses map[string][]Place, name string, s *source, offset int) {
-	name = oneLine(printable.Short(name, 253))
+	name = printable.OneLine(printable.Short(name, 253))
 	if len(uses[name]) >= maxPlaces || len(uses) >= maxSigns && uses[name] == nil {
 		c.report.Omitted++
 		return
@@ -268,7 +268,7 @@ func (c *collector) bindings(asked []extension.Binding) {
 	}
 	for _, b := range asked {
 		if used[b.Name] == nil {
-			c.report.BindingsUnused = append(c.report.BindingsUnused, oneLine(b.Name))
+			c.report.BindingsUnused = append(c.report.BindingsUnused, printable.OneLine(b.Name))
 		}
 	}
 	slices.Sort(c.report.BindingsUnused)
@@ -333,7 +333,7 @@ func printablePackages(list []PackageInfo) []PackageInfo {
 	}
 	out := make([]PackageInfo, len(list))
 	for i, p := range list {
-		cut := func(s string) string { return oneLine(printable.Short(s, 256)) }
+		cut := func(s string) string { return printable.OneLine(printable.Short(s, 256)) }
 		out[i] = PackageInfo{cut(p.Name), cut(p.Version), cut(p.License), p.Size, nil}
 		for n, w := range p.Warnings {
 			if n == maxInFile {

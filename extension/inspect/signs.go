@@ -8,12 +8,13 @@ import (
 
 	"github.com/stilehost/stile/internal/jslex"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // note adds a sign at an offset.
 func (v *scan) note(list *[]Sign, offset int, what string) {
 	if v.room(list) {
-		*list = append(*list, Sign{v.place(offset), oneLine(what)})
+		*list = append(*list, Sign{v.place(offset), printable.OneLine(what)})
 	}
 }
 

@@ -178,7 +178,7 @@ type Place struct {
 func (s *source) place(offset int) Place {
 	line, start := s.line(offset)
 	if s.last.Line != line || s.lastAt > offset {
-		s.last, s.lastAt = Place{oneLine(s.name), line, 1}, start
+		s.last, s.lastAt = Place{printable.OneLine(s.name), line, 1}, start
 	}
 	s.last.Column += utf8.RuneCountInString(s.text[s.lastAt:offset])
 	s.lastAt = offset
@@ -207,7 +207,7 @@ func (s *source) line(offset int) (line, start int) {
 func (s *source) problem(offset int, text, fix string) extension.Problem {
 	offset = min(offset, len(s.text))
 	p := s.place(offset)
-	return extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: oneLine(text), Fix: oneLine(fix), Snippet: s.snippet(offset)}
+	return extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: printable.OneLine(text), Fix: printable.OneLine(fix), Snippet: s.snippet(offset)}
 }
 
 // problemAt returns a problem at token i.
@@ -230,14 +230,9 @@ func (s *source) snippet(offset int) string {
 		_, size := utf8.DecodeLastRuneInString(s.text[start:from])
 		from -= size
 	}
-	shown := strings.TrimLeft(oneLine(s.text[from:offset]), " ")
-	return shown + oneLine(s.text[offset:end]) + "\n" + strings.Repeat(" ", utf8.RuneCountInString(shown)) + "^"
+	shown := strings.TrimLeft(printable.OneLine(s.text[from:offset]), " ")
+	return shown + printable.OneLine(s.text[offset:end]) + "\n" + strings.Repeat(" ", utf8.RuneCountInString(shown)) + "^"
 }
 
-// oneLine makes a stranger's text one printable line.
-func oneLine(s string) string { return printable.Text(lineBreaks.Replace(s)) }
-
-var lineBreaks = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ")
-
 // quote puts a stranger's text in quotation marks, and cuts it if it is long.
-func quote(s string) string { return `"` + oneLine(printable.Short(s, 80)) + `"` }
+func quote(s string) string { return `"` + printable.OneLine(printable.Short(s, 80)) + `"` }

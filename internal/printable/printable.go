@@ -44,6 +44,11 @@ func Line(s string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Text(s))
 }
 
+// OneLine is [Text] with spaces for line ends and tabs.
+func OneLine(s string) string { return Text(spaces.Replace(s)) }
+
+var spaces = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ")
+
 // Short is [Text] of the part of s that [Cut] keeps, followed by "..." if Cut removed something.
 func Short(s string, max int) string {
 	kept := Cut(s, max)

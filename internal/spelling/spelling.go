@@ -1,5 +1,5 @@
 // Package spelling lists the ways in which servers, libraries and logs write a secret: unchanged, in hex, in base64, and escaped for
-// URLs, JSON and HTML.
+// URLs, JSON and HTML. It also says which names secrets have.
 package spelling
 
 import (
@@ -10,7 +10,14 @@ import (
 	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
 )
+
+var name = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
+// IsName reports whether a secret can have a name.
+func IsName(text string) bool { return name.MatchString(text) }
 
 // minPart is how many characters of base64 a value must have to be
 // searched for inside longer base64. Fewer occur in any text by chance.
