@@ -46,10 +46,7 @@ func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, used s
 		d.Manifest, err = readFile(manifest, maxText)
 		return d, manifest, err
 	}
-	looked := []string{extension.ManifestFile}
-	if own := strings.TrimSuffix(d.Entry, path.Ext(d.Entry)) + ".json"; !info.IsDir() && own != extension.ManifestFile {
-		looked = append(looked, own)
-	}
+	looked := manifestsOf(d.Entry)
 	for _, file := range looked {
 		if _, err := os.Lstat(filepath.Join(dir, file)); !errors.Is(err, fs.ErrNotExist) {
 			d.Manifest, _, err = readSource(filepath.Join(dir, file), keep) // no link leads out of the folder here
@@ -57,6 +54,31 @@ func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, used s
 		}
 	}
 	return d, "", usagef("%s has no %s; name a manifest with --manifest. For an extension with one tool, write: %s", dir, strings.Join(looked, " and no "), sampleManifest(name))
+}
+
+// manifestsOf are the names of the manifest beside a source file, or in a folder if there is no file. The first that exists counts.
+func manifestsOf(file string) []string {
+	looked := []string{extension.ManifestFile}
+	if own := strings.TrimSuffix(file, path.Ext(file)) + ".json"; file != "" && own != extension.ManifestFile {
+		looked = append(looked, own)
+	}
+	return looked
+}
+
+// manifestThatBinds returns the manifest beside a source file if it binds a name.
+func manifestThatBinds(file, name string) string {
+	for _, beside := range manifestsOf(filepath.Base(file)) {
+		beside = filepath.Join(filepath.Dir(file), beside)
+		m, err := readManifest(beside)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil && slices.ContainsFunc(m.Bindings, func(b extension.Binding) bool { return b.Name == name }) {
+			return beside
+		}
+		break
+	}
+	return ""
 }
 
 // nameManifest adds the file's name to the problems of a manifest.

@@ -40,8 +40,9 @@ type failure struct {
 	settable bool
 	// Unbound is the binding that the tool used and does not have.
 	Unbound string `json:"unbound,omitempty"`
-	// bindable is set if the command has --bind.
+	// bindable is set if the command has --bind. manifest is the manifest beside the source that binds Unbound.
 	bindable bool
+	manifest string
 	// Failure is what the tool reported, with its stack mapped to the author's source.
 	Failure *abi.Failure `json:"failure,omitempty"`
 	// Stage is the stage at which an extension failed.
@@ -104,7 +105,10 @@ func (s *streams) report(err error, json bool) int {
 	if f.Failure != nil && f.Failure.Stack != "" {
 		text += "\n" + strings.TrimRight(f.Failure.Stack, "\n")
 	}
-	if f.Unbound != "" {
+	switch {
+	case f.manifest != "":
+		text += "\nThis flag would bind it, as the manifest asks:\n    " + flagOf("manifest", printable.Line(f.manifest))
+	case f.Unbound != "":
 		part := "\nThis part of the manifest would bind it:"
 		if f.bindable {
 			text += "\nThis flag would bind it, with a kind that stile run --help lists:\n    --bind " + f.Unbound + "=..."
@@ -123,7 +127,7 @@ func (s *streams) report(err error, json bool) int {
 		}
 	}
 	if f.Bind != "" {
-		text += "\nThis flag would allow it:\n    " + bindFlag(f.Bind)
+		text += "\nThis flag would allow it:\n    " + flagOf("bind", f.Bind)
 	}
 	if f.settable {
 		text += "\nThis flag sets the limit:\n    --limit " + f.Limit + "=VALUE"
@@ -154,7 +158,13 @@ func explain(err error) failure {
 	sorted := lifecycle.Sort(err)
 	f := failure{
 		Kind: kindOf(err, sorted), Message: printable.Text(err.Error()), Limit: sorted.Limit, Value: sorted.Value, Claimed: sorted.Claimed, Failure: sorted.Tool,
-		Stage: sorted.Stage, Known: sorted.Known, Unbound: sorted.Unbound, bindable: errkind.Is[*boundError](err),
+		Stage: sorted.Stage, Known: sorted.Known, Unbound: sorted.Unbound,
+	}
+	if bound, ok := errors.AsType[*boundError](err); ok {
+		f.bindable = true
+		if f.Unbound != "" && bound.file != "" {
+			f.manifest = manifestThatBinds(bound.file, f.Unbound)
+		}
 	}
 	var (
 		unknown *unknownError

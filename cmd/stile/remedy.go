@@ -14,6 +14,7 @@ import (
 type boundError struct {
 	error
 	specs []string
+	file  string // the source that a manifest could be beside; empty if the call has one
 }
 
 func (e *boundError) Unwrap() error { return e.error }
@@ -45,5 +46,7 @@ func (e *boundError) remedy(d abi.Denial) string {
 	return ""
 }
 
-// bindFlag quotes the binding for a shell, because a guest chose part of the text and a person may paste it.
-func bindFlag(spec string) string { return "--bind '" + strings.ReplaceAll(spec, "'", `'\''`) + "'" }
+// flagOf writes a flag. It quotes the value for a shell, because a guest chose part of the text and a person may paste it.
+func flagOf(name, value string) string {
+	return "--" + name + " '" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+}

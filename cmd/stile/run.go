@@ -121,7 +121,11 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 		return err
 	}
 
-	return c.call(ctx, s, n, wasm, bindings, host.Request{Tool: c.Tool, Input: input, Limits: limits}, component.Do)
+	err = c.call(ctx, s, n, wasm, bindings, host.Request{Tool: c.Tool, Input: input, Limits: limits}, component.Do)
+	if bound, ok := errors.AsType[*boundError](err); ok && c.Manifest == "" {
+		bound.file = c.File
+	}
+	return err
 }
 
 // call makes a call with the bindings and the env of the request, records it, and prints its result. wasm is the component that it
@@ -147,7 +151,7 @@ func (c *callFlags) call(
 	}
 	result, err := do(ctx, request)
 	if err != nil {
-		return &boundError{err, c.Bind}
+		return &boundError{error: err, specs: c.Bind}
 	}
 	_, err = fmt.Fprintf(s.out, "%s\n", escape(result.Output))
 	return err

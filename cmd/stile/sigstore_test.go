@@ -19,14 +19,23 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 
 	"github.com/stilehost/stile/extension/pack"
+	"github.com/stilehost/stile/internal/cache/cachetest"
+	"github.com/stilehost/stile/internal/sha256hex"
 )
 
-// buildSigstore builds the program that verifies bundles and the one that makes them for tests, and returns the folder with both. Their
-// module has libraries that this one must not have.
+// buildSigstore builds the program that verifies bundles and the one that makes them for tests, and returns the folder with both. The
+// folder outlives the test, because linking takes seconds. Their module has libraries that this one must not have.
 func buildSigstore(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	module := filepath.Join("..", "..", "extension", "pack", "sigstore")
+	module, err := filepath.Abs(filepath.Join("..", "..", "extension", "pack", "sigstore"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, _ := cachetest.Dirs(t)
+	dir := filepath.Join(filepath.Dir(cache), "programs", sha256hex.Of([]byte(module))[:12])
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	build := exec.CommandContext(t.Context(), "go", "-C", module, "build", "-ldflags=-s -w", "-o", dir, "./cmd/stile-sigstore", "./sigstoretest/cosign")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
