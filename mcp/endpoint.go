@@ -137,6 +137,11 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 				e.options.Logger.Warn("look for changes of extensions", "error", err)
 			}
 			if call, ok := r.(*sdk.CallToolRequest); ok {
+				if under != nil {
+					if err := under.restore(call); err != nil {
+						return nil, err
+					}
+				}
 				if missing := e.missing(ctx, call.Params.Name); missing != nil {
 					f, _ := e.explain(missing, host.Usage{})
 					return f.result(false), nil

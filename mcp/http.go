@@ -293,7 +293,7 @@ func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
 	if handler == h.sessions && id == "" {
 		check = checkFirst
 	}
-	if r.Method == http.MethodPost && !h.readBody(w, r, under, check) {
+	if r.Method == http.MethodPost && !h.readBody(w, r, under, check, handler == h.sessions) {
 		return
 	}
 	switch {
@@ -309,8 +309,9 @@ func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
 	handler.ServeHTTP(&patientWriter{w, http.NewResponseController(w)}, r)
 }
 
-// readBody reads the body of a request, and refuses messages that do not pass a check.
-func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, under *taken, check func(body []byte) (json.RawMessage, *jsonrpc.Error)) (ok bool) {
+// readBody reads the body of a request, and refuses messages that do not pass a check. If the request belongs to a session, it takes long
+// arguments of calls out of the body.
+func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, under *taken, check func(body []byte) (json.RawMessage, *jsonrpc.Error), session bool) (ok bool) {
 	reader := &bodyReader{
 		ctx: r.Context(), body: http.MaxBytesReader(w, r.Body, h.options.MaxBody), under: under, most: h.options.MaxBodies, control: http.NewResponseController(w),
 	}
@@ -337,7 +338,15 @@ func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, under *ta
 		http.Error(w, "the body did not arrive", http.StatusBadRequest)
 		return false
 	}
-	if id, bad := check(body); bad != nil {
+	id, bad := check(body)
+	if bad == nil && session {
+		var rest []byte
+		if rest, bad = under.stow(body); bad != nil {
+			id = idOf(body)
+		}
+		body = rest
+	}
+	if bad != nil {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		if text, err := errorMessage(id, bad); err == nil {

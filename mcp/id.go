@@ -143,10 +143,12 @@ func early(messages []message) (id json.RawMessage, bad *jsonrpc.Error) {
 	return nil, nil
 }
 
+func isCall(method json.RawMessage) bool { return bytes.Equal(method, []byte(`"tools/call"`)) }
+
 // argumentValues counts the values in the arguments of a call, which the SDK does not decode.
 func argumentValues(method, params json.RawMessage) int {
 	var fields map[string]json.RawMessage
-	if !bytes.Equal(method, []byte(`"tools/call"`)) || json.Unmarshal(params, &fields) != nil || fields["arguments"] == nil {
+	if !isCall(method) || json.Unmarshal(params, &fields) != nil || fields["arguments"] == nil {
 		return 0
 	}
 	return jsonform.Values(fields["arguments"])

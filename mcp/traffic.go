@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 
@@ -47,6 +48,7 @@ type taken struct {
 	shared  body  // share of the process's bodies
 	parsing int64 // of the agent's own rooms
 	writing int64
+	stowed  map[string]json.RawMessage // arguments of calls, by the text in their place
 }
 
 func (t *taken) request(most int) (ok bool) {
@@ -154,7 +156,7 @@ func (t *taken) giveBack() {
 	if t.large {
 		t.answers.Release(1)
 	}
-	t.size, t.counted, t.large, t.over = 0, false, false, true
+	t.size, t.counted, t.large, t.over, t.stowed = 0, false, false, true, nil
 }
 
 // parsed says that the request has been parsed.

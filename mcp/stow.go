@@ -1,0 +1,83 @@
+package mcp
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxRest is how many bytes a body over HTTP may have besides the arguments of calls. The SDK keeps the newest messages of a session as they
+// came, until the next ones arrive or the session ends.
+const maxRest = 64 << 10
+
+// stow takes the arguments of calls out of a body of more than maxRest bytes, so that the SDK does not keep them, and returns the rest.
+// The body has passed checkIDs.
+func (t *taken) stow(body []byte) (rest []byte, bad *jsonrpc.Error) {
+	if len(body) <= maxRest {
+		return body, nil
+	}
+	var messages []message
+	var err error
+	batch := bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte{'['})
+	if batch {
+		err = json.Unmarshal(body, &messages)
+	} else {
+		messages = make([]message, 1)
+		err = json.NewDecoder(bytes.NewReader(body)).Decode(&messages[0])
+	}
+	if err != nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the body is not a JSON-RPC message"}
+	}
+	size := 0
+	stowed := map[string]json.RawMessage{}
+	for _, m := range messages {
+		for name, value := range m {
+			size += len(name) + len(value)
+		}
+		var params map[string]json.RawMessage
+		if !isCall(m["method"]) || json.Unmarshal(m["params"], &params) != nil || params["arguments"] == nil {
+			continue
+		}
+		size -= len(params["arguments"])
+		name := rand.Text()
+		stowed[name], params["arguments"] = params["arguments"], json.RawMessage(`"`+name+`"`)
+		if size > maxRest {
+			break
+		}
+		if m["params"], err = json.Marshal(params); err != nil {
+			return nil, invalid("the params of a call cannot be read: %v", err)
+		}
+	}
+	if size > maxRest {
+		return nil, invalid("a body has more than %d bytes besides the arguments of calls", maxRest)
+	}
+	if batch {
+		rest, err = json.Marshal(messages)
+	} else {
+		rest, err = json.Marshal(messages[0])
+	}
+	if err != nil {
+		return nil, invalid("the body cannot be read: %v", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stowed = stowed
+	return rest, nil
+}
+
+// restore gives a call the arguments that stow took out of it.
+func (t *taken) restore(call *sdk.CallToolRequest) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return errClientGone
+	}
+	var name string
+	if len(t.stowed) > 0 && json.Unmarshal(call.Params.Arguments, &name) == nil && t.stowed[name] != nil {
+		call.Params.Arguments = t.stowed[name]
+	}
+	return nil
+}
