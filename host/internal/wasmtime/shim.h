@@ -50,6 +50,8 @@ typedef struct {
   uint64_t wall_start;       // CLOCK_MONOTONIC when the running call began
   uint64_t cpu_start;        // thread time when the running call began
   stile_thread thread;       // that runs the call
+  uint64_t cpu_before;       // cpu_used when the running call began
+  int instantiated;          // whether the last call was the instantiation
   int32_t *waiting;          // how many stores wait for their turn; shared by all, may be NULL
 } stile_state;
 

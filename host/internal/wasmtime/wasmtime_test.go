@@ -238,6 +238,34 @@ func TestEnds(t *testing.T) {
 	})
 }
 
+// TestInstantiationCounts instantiates a component whose start function takes long, or about a millisecond, and calls it: the time of both
+// counts. A short time is that of the wall clock, so it may become less when it is known.
+func TestInstantiationCounts(t *testing.T) {
+	e := newEngine(t)
+	l := e.NewLinker()
+	t.Cleanup(l.Close)
+	for _, loops := range []int{2_000_000, 100_000_000} {
+		c := compile(t, e, fmt.Sprintf(`(component
+			(core module $m (func $work (local $i i32)
+				(loop $l (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const %d)))))
+				(func (export "run")) (start $work))
+			(core instance $m (instantiate $m))
+			(func (export "run") (canon lift (core func $m "run"))))`, loops))
+		i := start(t, e, l, c, Limits{})
+		first := i.store.CPU()
+		x := c.Export("", "run")
+		defer x.Close()
+		for range 3 {
+			if _, err := i.Call(x, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			if now := i.store.CPU(); first == 0 || now < first/10 {
+				t.Errorf("%d loops: %v, and after a call %v", loops, first, now)
+			}
+		}
+	}
+}
+
 // TestTurns runs more spinning guests than there are turns, and one short call beside them.
 func TestTurns(t *testing.T) {
 	e, err := NewEngine(Pool{Instances: 20, WarmSlots: 1, MaxMemory: 1 << 20, KeepResident: 1 << 16, Running: 1})
