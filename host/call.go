@@ -685,9 +685,20 @@ func (t *toolCall) proceed(done func(Result, error)) {
 	}
 	if t.waiting == nil {
 		h.workers.start(run)
-	} else {
-		t.waiting.arm(func() { h.workers.start(run) })
+		return
 	}
+	t.waiting.arm(func() {
+		if t.asleep == nil || t.in.mustClose() {
+			h.workers.start(run)
+			return
+		}
+		// Calls that wake at once queue for slots before they take a goroutine.
+		t.waiting = nil
+		if next := t.woken(); next != nil {
+			t.next = next
+		}
+		t.proceed(done)
+	})
 }
 
 // attempt runs the next part, and completes the call if it has ended.

@@ -360,6 +360,11 @@ func (c *call) closeOver() {
 	}
 }
 
+// mustClose reports whether closeOver closes anything.
+func (c *call) mustClose() bool {
+	return slices.ContainsFunc(c.leases, func(l *lease) bool { return !l.swept && l.ctx.Err() != nil })
+}
+
 // refuse answers an operation whose grant has ended, as [Grant] says, and drops the handles that came with it.
 func (c *call) refuse(op *operation, binding string, args []abi.Value, why *abi.Error) (abi.Value, error) {
 	for i, p := range op.fn.Params {
