@@ -26,12 +26,19 @@ func (c CompileCost) String() string {
 	return fmt.Sprintf("%.1f s of processor time and %d MiB of memory", c.Time.Seconds(), (c.Memory+mib-1)/mib)
 }
 
+var mostCost = CompileCost{codecheck.MaxTime, codecheck.MaxMemory}
+
+// CompileLimits are the estimated time above which Load uses a helper, and the cost above which it refuses a component.
+func CompileLimits() (helper time.Duration, most CompileCost) {
+	return longCompile, mostCost
+}
+
 // CompileCostError reports a component that was refused because compiling it would cost too much. Estimation stops at the bound, so
 // the real cost can be higher.
 type CompileCostError struct{ Cost CompileCost }
 
 func (e *CompileCostError) Error() string {
-	return fmt.Sprintf("its code takes too long to compile: the estimate is %v, and the limit is %v", e.Cost, CompileCost{codecheck.MaxTime, codecheck.MaxMemory})
+	return fmt.Sprintf("its code takes too long to compile: the estimate is %v, and the limit is %v", e.Cost, mostCost)
 }
 
 // Lane is where Load compiles a component.
@@ -48,7 +55,7 @@ const (
 // Lane returns where Load compiles a component of this estimate.
 func (c CompileCost) Lane() Lane {
 	switch {
-	case c.Time > codecheck.MaxTime || c.Memory > codecheck.MaxMemory:
+	case c.Time > mostCost.Time || c.Memory > mostCost.Memory:
 		return LaneRefused
 	case c.Time > longCompile:
 		return LaneHelper

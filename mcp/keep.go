@@ -308,7 +308,7 @@ func (r *request) stats(ctx context.Context, in statsInput) (*sdk.CallToolResult
 			})
 		}
 	}
-	days := min(cmp.Or(max(in.UnusedDays, 0), 30), 36500)
+	days := min(cmp.Or(max(in.UnusedDays, 0), int(lifecycle.DefaultUnused/day)), 36500)
 	prunable, err := r.options.Manager.Prune(ctx, r.own(), time.Duration(days)*day)
 	if err != nil {
 		return nil, err

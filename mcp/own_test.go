@@ -4,10 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stilehost/stile/extension/lifecycle"
 )
 
 // counted is a text that counts its reads.
@@ -79,5 +84,21 @@ func TestOwnArguments(t *testing.T) {
 	}
 	if r := c.tool("own_echo", map[string]any{"text": "fail"}); !r.IsError {
 		t.Error(text(r))
+	}
+}
+
+// TestNumbersInSchemas checks the numbers that descriptions of inputs state.
+func TestNumbersInSchemas(t *testing.T) {
+	for _, c := range []struct {
+		schema          *jsonschema.Schema
+		property, words string
+	}{
+		{schemaOf[listInput](), "limit", fmt.Sprintf("default %d", defaultList)},
+		{schemaOf[namedInput](), "version", fmt.Sprintf("at least %d;", lifecycle.MinDigest)},
+		{schemaOf[statsInput](), "unused_days", fmt.Sprintf("default %d", lifecycle.DefaultUnused/(24*time.Hour))},
+	} {
+		if p := c.schema.Properties[c.property]; p == nil || !strings.Contains(p.Description, c.words) {
+			t.Errorf("%s does not say %q", c.property, c.words)
+		}
 	}
 }

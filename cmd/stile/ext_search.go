@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -75,7 +76,7 @@ func foundText(found []lifecycle.Found) string {
 
 type extPrune struct {
 	scopeFlag
-	Unused time.Duration `default:"720h" placeholder:"DURATION" help:"Remove extensions that were not used for this long. Default: ${default}."`
+	Unused time.Duration `default:"${unused}" placeholder:"DURATION" help:"Remove extensions that were not used for this long. Default: ${default}."`
 	DryRun bool          `help:"Remove nothing; say what would be removed."`
 	Yes    bool          `help:"Do not ask."`
 	asJSON
@@ -83,12 +84,12 @@ type extPrune struct {
 
 // Help implements kong.HelpProvider.
 func (*extPrune) Help() string {
-	return `An extension is removed when none of its tools was called for a long time, or when most of at least 20 calls failed. Its versions stay in the history.
+	return fmt.Sprintf(`An extension is removed when none of its tools was called for a long time, or when most of at least %d calls failed. Its versions stay in the history.
 
 Examples:
 
     stile ext prune --dry-run
-    stile ext prune --scope agent:claude --unused 168h --yes`
+    stile ext prune --scope agent:claude --unused 168h --yes`, lifecycle.PrunedCalls)
 }
 
 // Run implements the command.

@@ -20,14 +20,15 @@ type inspectCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*inspectCommand) Help() string {
-	return `For each imported function, the command shows which handle a call must pass. Without a handle, the component can do nothing. A component with any other import is refused, and the error names the import.
+	helper, most := host.CompileLimits()
+	return fmt.Sprintf(`For each imported function, the command shows which handle a call must pass. Without a handle, the component can do nothing. A component with any other import is refused, and the error names the import.
 
-The estimate is an upper bound on the cost of compiling the component. It also says where compilation happens: in this process, in a helper process under limits of the operating system (above 1 s), or not at all (stile refuses a component above 40 s or 2 GiB).
+The estimate is an upper bound on the cost of compiling the component. It also says where compilation happens: in this process, in a helper process under limits of the operating system (above %.0f s), or not at all (stile refuses a component above %.0f s or %s).
 
 Examples:
 
     stile inspect notes.wasm
-    stile inspect notes.ts --json`
+    stile inspect notes.ts --json`, helper.Seconds(), most.Time.Seconds(), printable.Size(most.Memory))
 }
 
 // inspection is everything that stile inspect reports about a component.

@@ -147,6 +147,9 @@ func parserOf(ctx context.Context, s *streams, grammar any) (*kong.Kong, error) 
 // numbers are the numbers of other packages that help states.
 func numbers() kong.Vars {
 	return kong.Vars{
+		"unused":      hours(lifecycle.DefaultUnused),
+		"archiveAge":  hours(archiveAge),
+		"archiveDays": strconv.Itoa(int(archiveAge / (24 * time.Hour))),
 		"minDigest":   strconv.Itoa(lifecycle.MinDigest),
 		"maxContext":  strconv.Itoa(workspace.MaxContext),
 		"rounds":      strconv.Itoa(generate.DefaultRounds),
@@ -156,6 +159,8 @@ func numbers() kong.Vars {
 		"timeout":     fmt.Sprintf("%dm", model.DefaultTimeout/time.Minute),
 	}
 }
+
+func hours(d time.Duration) string { return fmt.Sprintf("%dh", d/time.Hour) }
 
 // grammar returns the part of cli that a command line needs, because parsing all of cli takes longer than most commands.
 func grammar(args []string) any {

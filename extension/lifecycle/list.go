@@ -420,6 +420,13 @@ type Prunable struct {
 	Reason  string
 }
 
+// DefaultUnused is the time without a call after which [Manager.Prune] usually finds an extension, and PrunedCalls how many calls it must
+// have had to be found because most of them failed.
+const (
+	DefaultUnused = 30 * 24 * time.Hour
+	PrunedCalls   = 20
+)
+
 // Prune lists the active extensions of a scope that were not used for so long, or that failed most of at least 20 calls. It
 // changes nothing.
 func (m *Manager) Prune(ctx context.Context, scope extension.Scope, unused time.Duration) (all []Prunable, err error) {
@@ -447,7 +454,7 @@ func (m *Manager) Prune(ctx context.Context, scope extension.Scope, unused time.
 				all = append(all, Prunable{*e.Active, e.Problem})
 			case now.Sub(last) >= unused:
 				all = append(all, Prunable{*e.Active, fmt.Sprintf("not used since %s", last.UTC().Format(time.DateOnly))})
-			case calls >= 20 && failures*2 > calls:
+			case calls >= PrunedCalls && failures*2 > calls:
 				all = append(all, Prunable{*e.Active, fmt.Sprintf("%d of %d calls failed", failures, calls)})
 			}
 		}
