@@ -21,7 +21,7 @@ type auditCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*auditCommand) Help() string {
-	return `Every build, decision and call of a stored extension is written to a log. stile run and stile build work on files and add no entry. Each entry holds the hash of the one before. stile audit without a command lists entries; stile audit list --help has its flags.
+	return `Every build, decision and call of a stored extension is written to a log. stile run and stile build work on files and add no entry. Each entry holds the hash of the one before. When calls take more than limits.auditedCalls of policy.json, the oldest calls go, and an entry "trim" says how many. Decisions stay. stile audit without a command lists entries; stile audit list --help has its flags.
 
 Examples:
 
@@ -142,7 +142,7 @@ type auditArchive struct {
 
 // Help implements kong.HelpProvider.
 func (*auditArchive) Help() string {
-	return `The log grows with every call. The file gets one line of JSON for each entry, with the hashes that stile audit verify needs to check the archive together with the log. Entries leave the log once the file is on disk.
+	return `Archive calls to keep them: the log drops the oldest ones when they take more than limits.auditedCalls of policy.json. The file gets one line of JSON for each entry, with the hashes that stile audit verify needs to check the archive together with the log. Entries leave the log once the file is on disk.
 
 Examples:
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/stilehost/stile/internal/sqlite"
@@ -41,11 +42,16 @@ func (m *Manager) ArchiveAudit(ctx context.Context, before time.Time, d Decision
 	if limit := m.options.Now().Add(-youngest); before.After(limit) {
 		before = limit
 	}
-	var first, end int64 // before and after the moved entries
+	for more := true; more; { // so that no archive has calls that were dropped
+		if more, err = m.sweepCalls(ctx); err != nil {
+			return 0, err
+		}
+	}
+	var first, end, upTo, bytes int64 // before and after the moved entries, the last dropped call, and what the calls among the entries take
 	var last []byte
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		w := bufio.NewWriter(to)
-		if err := c.Row(ctx, "SELECT first, first_hash FROM head").Scan(&first, &last); err != nil {
+		if err := c.Row(ctx, "SELECT first, first_hash, dropped FROM head").Scan(&first, &last, &upTo); err != nil {
 			return err
 		}
 		end = first
@@ -63,6 +69,9 @@ func (m *Manager) ArchiveAudit(ctx context.Context, before time.Time, d Decision
 			if _, err := w.Write(append(line, '\n')); err != nil {
 				return err
 			}
+			if strings.HasPrefix(e.text, callStart) {
+				bytes += int64(len(e.text)) + rowBytes
+			}
 			end, last = e.id, e.hash
 		}
 		return w.Flush()
@@ -77,14 +86,14 @@ func (m *Manager) ArchiveAudit(ctx context.Context, before time.Time, d Decision
 		return 0, err
 	}
 	err = m.db.Update(ctx, func(c *sqlite.Conn) error {
-		var is int64
-		if err := c.Row(ctx, "SELECT first FROM head").Scan(&is); err != nil {
+		var is, dropped int64
+		if err := c.Row(ctx, "SELECT first, dropped FROM head").Scan(&is, &dropped); err != nil {
 			return err
 		}
-		if is != first {
+		if is != first || dropped != upTo {
 			return errMoved
 		}
-		if _, err := c.Exec(ctx, "UPDATE head SET first = ?, first_hash = ?", end, last); err != nil {
+		if _, err := c.Exec(ctx, "UPDATE head SET first = ?, first_hash = ?, call_bytes = call_bytes - ?", end, last, bytes); err != nil {
 			return err
 		}
 		return audit(ctx, c, m.options.Now(), Entry{
@@ -121,8 +130,8 @@ func (m *Manager) forgetArchived(ctx context.Context) {
 	}
 }
 
-// errMoved reports that two callers archived the same entries at once.
-var errMoved = errors.New("the entries were moved to another archive meanwhile: archive again what is left")
+// errMoved reports that entries left the log while they were archived.
+var errMoved = errors.New("the entries were moved to another archive or dropped meanwhile: archive again what is left")
 
 // Archived returns how many entries are in archives, and the hash of the last of them.
 func (m *Manager) Archived(ctx context.Context) (entries int64, last []byte, err error) {
@@ -133,7 +142,7 @@ func (m *Manager) Archived(ctx context.Context) (entries int64, last []byte, err
 }
 
 // readArchive checks entries that follow those up to first, whose hash is last, and returns the last one of them.
-func readArchive(r io.Reader, first int64, last []byte) (int64, []byte, error) {
+func readArchive(r io.Reader, first int64, last []byte, d *drops) (int64, []byte, error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -149,6 +158,7 @@ func readArchive(r io.Reader, first int64, last []byte) (int64, []byte, error) {
 		if err := errors.Join(err, e.follows(first, last)); err != nil {
 			return first, last, err
 		}
+		d.see(first, e)
 		first, last = e.id, e.hash
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {

@@ -16,12 +16,12 @@ import (
 
 // Entry is one line of the audit log: who did what to which bytes, and why it was allowed.
 type Entry struct {
-	// ID counts from 1 without gaps.
+	// ID counts from 1. Gaps are calls that an entry of kind "trim" counts.
 	ID int64 `json:"id,omitzero"`
 	// At has milliseconds.
 	At time.Time `json:"at,omitzero"`
 	// Kind is "write", "refuse", "generate", "approve", "deny", "withdraw", "rollback", "revoke", "remove", "quarantine", "archive",
-	// "forget" or "call".
+	// "forget", "trim" or "call".
 	Kind string `json:"kind"`
 	// By is who acted: "agent:NAME", "user:NAME", "policy" or "host".
 	By string `json:"by"`
@@ -38,6 +38,9 @@ type Entry struct {
 	// Tool and Outcome belong to a call. For a generation, Outcome is "built" or "nothing": builds have their own entries.
 	Tool    string `json:"tool,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
+	// Calls is how many calls a "trim" dropped from the log, and UpTo the number of the last of them.
+	Calls int64 `json:"calls,omitempty"`
+	UpTo  int64 `json:"upTo,omitempty"`
 	// Signer is the signer of an import, made printable.
 	Signer string `json:"signer,omitempty"`
 	// Reason is the stated reason, made printable.
@@ -70,7 +73,7 @@ func chain(before []byte, id, at int64, text []byte) []byte {
 
 // audit appends entries in the transaction that they describe.
 func audit(ctx context.Context, c *sqlite.Conn, now time.Time, entries ...Entry) error {
-	var id int64
+	var id, bytes int64
 	var hash []byte
 	if err := c.Row(ctx, "SELECT entries, hash FROM head").Scan(&id, &hash); err != nil {
 		return err
@@ -81,6 +84,9 @@ func audit(ctx context.Context, c *sqlite.Conn, now time.Time, entries ...Entry)
 		if err != nil {
 			return fmt.Errorf("encode an entry of the audit log: %w", err)
 		}
+		if e.Kind == callKind {
+			bytes += int64(len(text)) + rowBytes
+		}
 		id++
 		at := now.UnixMilli()
 		hash = chain(hash, id, at, text)
@@ -88,7 +94,7 @@ func audit(ctx context.Context, c *sqlite.Conn, now time.Time, entries ...Entry)
 			return err
 		}
 	}
-	_, err := c.Exec(ctx, "UPDATE head SET entries = ?, hash = ?", id, hash)
+	_, err := c.Exec(ctx, "UPDATE head SET entries = ?, hash = ?, call_bytes = call_bytes + ?", id, hash, bytes)
 	return err
 }
 
@@ -114,6 +120,8 @@ type auditEntry struct {
 // follows checks that the entry comes after the entry with this number and the hash last.
 func (e auditEntry) follows(id int64, last []byte) error {
 	switch {
+	case e.text == droppedText && e.id > id:
+		return nil // it has the hash of the last dropped call; drops checks the number
 	case e.id != id+1:
 		return &TamperedError{id + 1, "it is missing"}
 	case string(chain(last, e.id, e.at, []byte(e.text))) != string(e.hash):
@@ -148,14 +156,15 @@ func (m *Manager) VerifyAudit(ctx context.Context, archives ...io.Reader) (entri
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		var first, count int64
 		var firstHash, hash []byte
-		if err := c.Row(ctx, "SELECT first, first_hash, entries, hash FROM head").Scan(&first, &firstHash, &count, &hash); err != nil {
+		var d drops
+		if err := c.Row(ctx, "SELECT first, first_hash, entries, hash, dropped FROM head").Scan(&first, &firstHash, &count, &hash, &d.upTo); err != nil {
 			return err
 		}
 		entries, last = first, firstHash
 		if len(archives) > 0 {
 			entries, last = 0, zeroHash()
 			for _, r := range archives {
-				if entries, last, err = readArchive(r, entries, last); err != nil {
+				if entries, last, err = readArchive(r, entries, last, &d); err != nil {
 					return err
 				}
 			}
@@ -168,9 +177,12 @@ func (m *Manager) VerifyAudit(ctx context.Context, archives ...io.Reader) (entri
 			if err != nil {
 				return err
 			}
-			var said Entry
-			if json.Unmarshal([]byte(e.text), &said) == nil && said.Kind == "archive" && said.Digest == hex.EncodeToString(firstHash) {
+			said := d.see(entries, e)
+			if said.Kind == "archive" && said.Digest == hex.EncodeToString(firstHash) {
 				moved = true
+			}
+			if said.Kind == callKind && e.id <= d.upTo { // it will be deleted
+				d.gone++
 			}
 			entries, last = e.id, e.hash
 		}
@@ -184,7 +196,7 @@ func (m *Manager) VerifyAudit(ctx context.Context, archives ...io.Reader) (entri
 		case !moved:
 			return &TamperedError{first, "it is missing, and no entry says that it was moved to an archive"}
 		}
-		return nil
+		return d.check(first == 0 || len(archives) > 0)
 	})
 	return entries, last, err
 }
@@ -192,7 +204,8 @@ func (m *Manager) VerifyAudit(ctx context.Context, archives ...io.Reader) (entri
 // Audit returns the newest entries, at most limit, the newest first. One that cannot be read has only its number.
 func (m *Manager) Audit(ctx context.Context, limit int) (entries []Entry, err error) {
 	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
-		for row, err := range c.Rows(ctx, "SELECT id, at, entry FROM audit WHERE id > (SELECT first FROM head) ORDER BY id DESC LIMIT ?", limit) {
+		for row, err := range c.Rows(ctx, `SELECT id, at, entry FROM audit, head WHERE id > first AND entry <> ? AND NOT (id <= dropped AND entry LIKE ?)
+			ORDER BY id DESC LIMIT ?`, droppedText, callText, limit) {
 			if err != nil {
 				return err
 			}

@@ -88,7 +88,19 @@ func (l *ledger) write(ctx context.Context) {
 		if err := l.m.writeCalls(context.WithoutCancel(ctx), batch); err != nil {
 			l.m.options.Logger.Warn("calls are not written down", "calls", len(batch), "error", err)
 		}
+		if err := l.trim(context.WithoutCancel(ctx)); err != nil {
+			l.m.options.Logger.Warn("drop old calls from the audit log", "error", err)
+		}
 	}
+}
+
+// trim keeps the calls in the audit log within the policy's limit. After each batch, it deletes more calls than the batch has.
+func (l *ledger) trim(ctx context.Context) error {
+	if err := l.m.trimAudit(ctx); err != nil {
+		return err
+	}
+	_, err := l.m.sweepCalls(ctx)
+	return err
 }
 
 func (m *Manager) writeCalls(ctx context.Context, batch []used) error {
@@ -117,7 +129,7 @@ func (m *Manager) writeCalls(ctx context.Context, batch []used) error {
 				}
 				forgettable -= n
 			}
-			entries[i] = Entry{Kind: "call", By: u.by, Via: u.via, Scope: u.scope, Extension: u.extension, Digest: u.digest, Tool: u.tool, Outcome: u.outcome}
+			entries[i] = Entry{Kind: callKind, By: u.by, Via: u.via, Scope: u.scope, Extension: u.extension, Digest: u.digest, Tool: u.tool, Outcome: u.outcome}
 		}
 		return audit(ctx, c, m.options.Now(), entries...)
 	})

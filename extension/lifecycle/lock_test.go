@@ -151,7 +151,9 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 	now := time.Now()
 	h.options.Now = func() time.Time { return now }
 	m := h.open()
-	manyEntries(t, m, 5*forgottenAtOnce)
+	manyEntries(t, m, 16*forgottenAtOnce)
+	h.policyOf(`{"limits": {"auditedCalls": "1MiB"}}`)
+	m.SetPolicy(h.options.Policy)
 	now = now.Add(48 * time.Hour)
 	if err := m.db.Update(t.Context(), func(c *sqlite.Conn) error {
 		_, err := c.Exec(t.Context(), `INSERT INTO tool_text WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000)
@@ -251,6 +253,15 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 		}},
 		{Name: "refuse", Rows: 10, Do: func(ctx context.Context) error {
 			return m.Refuse(ctx, first.draft, strings.Repeat("because ", 100_000))
+		}},
+		{Name: "drop calls from the audit log", Least: 6, Rows: forgottenAtOnce + 10, Do: func(ctx context.Context) error {
+			l := &ledger{m: m}
+			for range 10 {
+				if err := l.trim(ctx); err != nil {
+					return err
+				}
+			}
+			return nil
 		}},
 		{Name: "calls", Rows: 4000, Do: func(ctx context.Context) error { return m.writeCalls(ctx, batch) }},
 		{Name: "archive", Least: 6, Rows: forgottenAtOnce + 10, Do: func(ctx context.Context) error {

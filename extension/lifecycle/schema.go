@@ -234,6 +234,12 @@ CREATE TABLE refusal (
 	entries INTEGER NOT NULL,
 	more    INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+`, `
+-- What the entries of calls in the audit log take. Those up to dropped are no longer in the log, and up to swept they are deleted.
+ALTER TABLE head ADD COLUMN call_bytes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE head ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE head ADD COLUMN swept INTEGER NOT NULL DEFAULT 0;
+UPDATE head SET call_bytes = (SELECT coalesce(sum(length(entry) + 64), 0) FROM audit WHERE id > first AND entry LIKE '{"kind":"call"%');
 `}}
 
 // DamagedError reports a part of the store that something else changed.

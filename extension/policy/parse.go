@@ -196,6 +196,7 @@ func (r reader) limits(n *jsonform.Node, l *Limits) {
 		{"stored", &l.Stored},
 		{"keptPerScope", &l.KeptPerScope},
 		{"kept", &l.Kept},
+		{"auditedCalls", &l.AuditedCalls},
 	}
 	known := []string{"breakFor"}
 	for _, c := range counts {

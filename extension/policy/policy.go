@@ -14,7 +14,7 @@
 //	  "updates": "same",
 //	  "persons": ["my-editor"],
 //	  "limits": { "extensionsPerScope": 100, "buildsPerHour": 60, "nesting": 8, "failuresBeforeBreak": 5, "breakFor": "5m",
-//	    "storedPerAuthor": "1GiB", "stored": "8GiB", "keptPerScope": "8GiB", "kept": "32GiB" },
+//	    "storedPerAuthor": "1GiB", "stored": "8GiB", "keptPerScope": "8GiB", "kept": "32GiB", "auditedCalls": "1GiB" },
 //	  "hosts": { "api.example.test": "127.0.0.1" }
 //	}
 //
@@ -126,6 +126,9 @@ type Limits struct {
 	KeptPerScope int64
 	// Kept is how many bytes all workspaces may take, and likewise all buckets. Default 32 GiB; from 1 MiB to 1,048,576 GiB.
 	Kept int64
+	// AuditedCalls is how many bytes the calls in the audit log may take. The oldest go first, and decisions stay. Default 1 GiB; from 1
+	// MiB to 1,048,576 GiB.
+	AuditedCalls int64
 }
 
 // Default is the policy without a file.
@@ -135,7 +138,7 @@ func Default() *Policy {
 		Updates: Ask,
 		Limits: Limits{
 			ExtensionsPerScope: 100, BuildsPerHour: 60, Nesting: 8, FailuresBeforeBreak: 5, BreakFor: 5 * time.Minute,
-			StoredPerAuthor: 1 << 30, Stored: 8 << 30, KeptPerScope: 8 << 30, Kept: 32 << 30,
+			StoredPerAuthor: 1 << 30, Stored: 8 << 30, KeptPerScope: 8 << 30, Kept: 32 << 30, AuditedCalls: 1 << 30,
 		},
 	}
 }

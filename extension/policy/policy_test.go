@@ -26,7 +26,7 @@ const example = `{
   "updates": "same",
   "persons": ["my-editor"],
   "limits": { "extensionsPerScope": 100, "buildsPerHour": 60, "nesting": 8, "failuresBeforeBreak": 5, "breakFor": "5m", "storedPerAuthor": "512MiB", "stored": "2GiB",
-    "keptPerScope": "4GiB", "kept": "16GiB" }
+    "keptPerScope": "4GiB", "kept": "16GiB", "auditedCalls": "1MiB" }
 }`
 
 func TestParse(t *testing.T) {
@@ -47,7 +47,7 @@ func TestParse(t *testing.T) {
 		Updates: Same, Persons: []string{"my-editor"},
 		Limits: Limits{
 			ExtensionsPerScope: 100, BuildsPerHour: 60, Nesting: 8, FailuresBeforeBreak: 5, BreakFor: 5 * time.Minute, StoredPerAuthor: 512 << 20, Stored: 2 << 30,
-			KeptPerScope: 4 << 30, Kept: 16 << 30,
+			KeptPerScope: 4 << 30, Kept: 16 << 30, AuditedCalls: 1 << 20,
 		},
 		updatesLine: 10,
 	}
