@@ -101,10 +101,10 @@ test-bench: ## test the installed contenders of the benchmarks; takes minutes
 bench: build ## compare this host with containers and other isolates; writes bench/out/suite
 	bin/stile bench run --out bench/out/suite
 
-bench-results: ## copy bench/out/suite, the results of make bench, to bench/RESULTS.md
+bench-results: ## copy the results of make bench and make bench-core to bench/RESULTS.md
 	bin/stile bench report bench/out/suite
 	mkdir -p bench/results && rm -f bench/results/*.svg && cp bench/out/suite/*.svg bench/results/
-	sed 's/](\([a-z0-9-]*\.svg\))/](results\/\1)/' bench/out/suite/report.md > bench/RESULTS.md
+	sed 's/](\([a-z0-9-]*\.svg\))/](results\/\1)/' bench/out/suite/report.md | cat - bench/out/core.md > bench/RESULTS.md
 
 bench-core: ## measure start, calls and memory; writes bench/out/core.json
 	go -C bench run ./core -out out/core.json

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/pprof"
+	"strings"
 
 	"github.com/stilehost/stile/bench/internal/measure"
 )
@@ -73,7 +74,7 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	out := flag.String("out", "out/core.json", "write the figures to this `file`; the engine is kept beside it")
+	out := flag.String("out", "out/core.json", "write the figures to this `file`, and to one that ends in .md; the engine is kept beside it")
 	only := flag.String("only", "", "run the measurements whose names match this `pattern`: memory, growth, waiting, save, cold, instantiate, throughput, capability, end")
 	quick := flag.Bool("quick", false, "run a tenth of the rounds, to see that everything works")
 	strict := flag.Bool("strict", false, "fail when a target is missed")
@@ -129,6 +130,9 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	if err := writeJSON(*out, m, b.rows); err != nil {
+		return err
+	}
+	if err := writeMarkdown(strings.TrimSuffix(*out, ".json")+".md", m, b.rows); err != nil {
 		return err
 	}
 	missed := 0

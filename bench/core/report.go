@@ -62,23 +62,48 @@ func figure(v float64) string {
 	}
 }
 
+var columns = []string{"what", "median", "95% interval", "p95", "target", ""}
+
+// cells are the columns of a row.
+func (r row) cells() []string {
+	interval, p95, met := "", "", ""
+	if r.Interval != nil {
+		interval = figure(r.Interval.Low) + " - " + figure(r.Interval.High)
+	}
+	if r.P95 != nil {
+		p95 = figure(*r.P95)
+	}
+	if r.Met != nil {
+		met = map[bool]string{true: "met", false: "MISSED"}[*r.Met]
+	}
+	return []string{r.What, strings.TrimSpace(figure(r.Value) + " " + r.Unit), interval, p95, r.target(), met}
+}
+
+// about says where and how figures were measured.
+func about(m measure.Machine) string {
+	return fmt.Sprintf("%s, %d processors (%s), %d MiB, %s; load average %s before, %s after", m.System, m.Processors, m.CPU, m.MemoryMiB, m.Go, m.LoadBefore, m.LoadAfter)
+}
+
+// writeMarkdown writes rows as a section of a page.
+func writeMarkdown(file string, m measure.Machine, rows []row) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n## Calls\n\nIn one run of `make bench-core`, at revision %s: %s. A name without a unit is a ratio of two things that were measured in turns.\n\n", m.Revision, about(m))
+	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	line(columns)
+	b.WriteString("|---|---:|---:|---:|---|---|\n")
+	for _, r := range rows {
+		line(r.cells())
+	}
+	return os.WriteFile(file, []byte(b.String()), 0o644)
+}
+
 // writeTable prints rows for a person.
 func writeTable(w io.Writer, m measure.Machine, rows []row) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %d processors (%s), %d MiB, %s; load average %s before, %s after\n\n", m.System, m.Processors, m.CPU, m.MemoryMiB, m.Go, m.LoadBefore, m.LoadAfter)
-	b.WriteString("what\tmedian\t95% interval\tp95\ttarget\t\n")
+	fmt.Fprintf(&b, "%s\n\n", about(m))
+	b.WriteString(strings.Join(columns, "\t") + "\n")
 	for _, r := range rows {
-		interval, p95, met := "", "", ""
-		if r.Interval != nil {
-			interval = figure(r.Interval.Low) + " - " + figure(r.Interval.High)
-		}
-		if r.P95 != nil {
-			p95 = figure(*r.P95)
-		}
-		if r.Met != nil {
-			met = map[bool]string{true: "met", false: "MISSED"}[*r.Met]
-		}
-		fmt.Fprintf(&b, "%s\t%s %s\t%s\t%s\t%s\t%s\n", r.What, figure(r.Value), r.Unit, interval, p95, r.target(), met)
+		b.WriteString(strings.Join(r.cells(), "\t") + "\n")
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if _, err := io.WriteString(t, b.String()); err != nil {
