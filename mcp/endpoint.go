@@ -133,9 +133,7 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 					return nil, err
 				}
 			}
-			if err := e.sync(ctx); err != nil && ctx.Err() == nil { // a call of an extension fails for the same reason
-				e.options.Logger.Warn("look for changes of extensions", "error", err)
-			}
+			e.follow(ctx)
 			if call, ok := r.(*sdk.CallToolRequest); ok {
 				if under != nil {
 					if err := under.restore(call); err != nil {
@@ -275,6 +273,13 @@ func (e *endpoint) show(ctx context.Context, list *sdk.ListToolsResult) (size in
 	}
 	list.Tools = tools
 	return size, nil
+}
+
+// follow is sync for a caller that can go on: a call of an extension fails for the same reason.
+func (e *endpoint) follow(ctx context.Context) {
+	if err := e.sync(ctx); err != nil && ctx.Err() == nil {
+		e.options.Logger.Warn("look for changes of extensions", "error", err)
+	}
 }
 
 // sync adds and removes tools if the manager's have changed since the last time. The SDK tells the clients once for many changes.

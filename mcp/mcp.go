@@ -233,9 +233,7 @@ func (s *Server) watch(ctx context.Context) {
 		}
 		s.mu.Unlock()
 		for _, e := range endpoints {
-			if err := e.sync(ctx); err != nil && ctx.Err() == nil {
-				s.options.Logger.Warn("look for changes of extensions", "error", err)
-			}
+			e.follow(ctx)
 		}
 		select {
 		case <-changed:

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/internal/lazyregexp"
-	"github.com/stilehost/stile/toolchain"
 )
 
 // corruption reads npm's messages, and looks for an archive that does not match its digest. npm would fetch that archive six times,
@@ -51,7 +50,5 @@ func (e *corruptError) explain(packages []located) error {
 }
 
 func otherBytes(name string) error {
-	return &toolchain.BuildError{Problems: []toolchain.Problem{{
-		File: ManifestFile, Text: fmt.Sprintf("the registry's archive of %s does not match the digest that the registry promises, so it was refused", name), Fix: "another version or package, or try again: it may have been damaged in transit",
-	}}}
+	return authors(fmt.Sprintf("the registry's archive of %s does not match the digest that the registry promises, so it was refused", name), otherOrAgain)
 }

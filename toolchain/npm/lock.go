@@ -222,7 +222,5 @@ func (l *lockfile) versions() []string {
 }
 
 func tooLarge(what, limit string) error {
-	return &toolchain.BuildError{Problems: []toolchain.Problem{{
-		File: ManifestFile, Text: what + "; " + limit + " are allowed", Fix: "fewer or smaller packages",
-	}}}
+	return authors(what+"; "+limit+" are allowed", "fewer or smaller packages")
 }

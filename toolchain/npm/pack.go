@@ -15,7 +15,6 @@ import (
 
 	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/printable"
-	"github.com/stilehost/stile/toolchain"
 )
 
 // listName is the name of the list of packages in the archive of a lock's packages.
@@ -41,7 +40,7 @@ func (c *Client) pack(w *workplace, packages []located, types bool) ([]byte, err
 	return writeZip(func(z *zip.Writer) error {
 		err := fs.WalkDir(files, modules, func(name string, entry fs.DirEntry, err error) error {
 			if err != nil {
-				return clientError("what npm installed cannot be read", "Try again.", err)
+				return unreadable(err)
 			}
 			if entry.IsDir() || name == "node_modules/.package-lock.json" {
 				return nil
@@ -60,7 +59,7 @@ func (c *Client) pack(w *workplace, packages []located, types bool) ([]byte, err
 			data, err := bounded.ReadFile(files, name, left)
 			large := errors.Is(err, bounded.ErrTooLarge)
 			if err != nil && !large {
-				return clientError("what npm installed cannot be read", "Try again.", err)
+				return unreadable(err)
 			}
 			if count++; count > c.o.MaxFiles {
 				return tooLarge(fmt.Sprintf("the packages have more than %d files", c.o.MaxFiles), fmt.Sprint(c.o.MaxFiles))
@@ -128,9 +127,7 @@ func plainName(name string) bool {
 }
 
 func badFile(name string) error {
-	return &toolchain.BuildError{Problems: []toolchain.Problem{{
-		File: ManifestFile, Text: fmt.Sprintf("a package has %s, which is not a plain file of it", quote(name)), Fix: "another package that does the same",
-	}}}
+	return authors(fmt.Sprintf("a package has %s, which is not a plain file of it", quote(name)), anotherPackage)
 }
 
 // needed leaves out types, maps and documents; licences stay.

@@ -90,6 +90,20 @@ func (c *Client) workplace(ctx context.Context) (_ *workplace, err error) {
 	return w, nil
 }
 
+const (
+	anotherPackage = "another package that does the same"
+	otherOrAgain   = "another version or package, or try again: it may have been damaged in transit"
+)
+
+// authors is a problem that the author can correct in the manifest.
+func authors(text, fix string) error {
+	return &toolchain.BuildError{Problems: []toolchain.Problem{{File: ManifestFile, Text: text, Fix: fix}}}
+}
+
+func unreadable(err error) error {
+	return clientError("what npm installed cannot be read", "Try again.", err)
+}
+
 func noRoom(err error) error {
 	return clientError("there is no disk space for npm to work in", "Check the temporary folder.", err)
 }
@@ -177,7 +191,7 @@ func (w *workplace) run(ctx context.Context, read func(out io.Reader) error, arg
 	case out.err != nil:
 		return noRoom(out.err)
 	case out.left < 0:
-		return tooLarge("npm wrote more than 64 MiB about the packages", "64 MiB")
+		return tooLarge("npm wrote more than "+printable.Size(maxOutput)+" about the packages", printable.Size(maxOutput))
 	case err != nil:
 		head, _ := io.ReadAll(io.NewSectionReader(output, 0, maxSaid)) // without the output, npm's messages remain
 		status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
@@ -197,7 +211,7 @@ func (w *workplace) run(ctx context.Context, read func(out io.Reader) error, arg
 		return failed(m[1], fmt.Errorf("it left out files of packages (%s)", m[1]))
 	}
 	if said.left < 0 { // and may have left out files
-		return tooLarge("npm printed more than 1 MiB about the packages", "1 MiB")
+		return tooLarge("npm printed more than "+printable.Size(maxSaid)+" about the packages", printable.Size(maxSaid))
 	}
 	if read == nil {
 		return nil
@@ -280,9 +294,7 @@ func (e *archiveError) explain(packages []located) error {
 
 // badArchive is a package whose archive cannot be unpacked.
 func badArchive(name, why string) error {
-	return &toolchain.BuildError{Problems: []toolchain.Problem{{
-		File: ManifestFile, Text: fmt.Sprintf("npm cannot unpack the archive of %s: %s", name, why), Fix: "another version or package, or try again: it may have been damaged in transit",
-	}}}
+	return authors(fmt.Sprintf("npm cannot unpack the archive of %s: %s", name, why), otherOrAgain)
 }
 
 // explain interprets npm's messages about a failure. If the author asked for something unavailable, it returns a
@@ -295,9 +307,6 @@ func explain(out []byte, said string, err error) error {
 	code, text := answer.Error.Code, strings.TrimSpace(answer.Error.Summary+"\n"+answer.Error.Detail)
 	if code == "" {
 		code, text = toolchain.NPMCode(said+string(out)), said
-	}
-	authors := func(text, fix string) error {
-		return &toolchain.BuildError{Problems: []toolchain.Problem{{File: ManifestFile, Text: text, Fix: fix}}}
 	}
 	first, _, _ := strings.Cut(text, "\n")
 	first = printable.Short(first, 300)
@@ -328,7 +337,7 @@ func explain(out []byte, said string, err error) error {
 	case "EBADPLATFORM":
 		return authors("a package is not for this machine: "+first, "a package that is JavaScript only")
 	case "EALLOWGIT", "EALLOWREMOTE", "EALLOWFILE", "EALLOWDIRECTORY":
-		return authors("a package asks for one that is not of the registry, or brings its own: "+first, "another package that does the same")
+		return authors("a package asks for one that is not of the registry, or brings its own: "+first, anotherPackage)
 	case "ENAMETOOLONG":
 		return badArchive("a package", longName)
 	case "EINTEGRITY":
