@@ -153,7 +153,7 @@ func TestBadRuleSurfaces(t *testing.T) {
 	if _, err := Allow(Rule{Host: "*"}).Open(t.Context()); err == nil {
 		t.Fatal("a grant with a bad rule opens")
 	}
-	if _, err := New(Options{Rules: make([]Rule, maxRules+1)}); err == nil {
+	if _, err := New(Options{Rules: make([]Rule, MaxRules+1)}); err == nil {
 		t.Fatal("too many rules are accepted")
 	}
 	for _, o := range []Options{{Timeout: -1}, {Pending: -1}, {Held: -1}} {
@@ -196,7 +196,7 @@ func TestNarrow(t *testing.T) {
 	if _, err := client.Narrow(t.Context(), []WitRule{{Host: "*"}}); !errors.Is(err, abi.ErrInvalid) {
 		t.Fatal(err)
 	}
-	if _, err := client.Narrow(t.Context(), make([]WitRule, maxRules+1)); !errors.Is(err, abi.ErrInvalid) {
+	if _, err := client.Narrow(t.Context(), make([]WitRule, MaxRules+1)); !errors.Is(err, abi.ErrInvalid) {
 		t.Fatal(err)
 	}
 	for range maxNarrowings {

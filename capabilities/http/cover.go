@@ -67,7 +67,7 @@ func Overlap(limits, rules []Rule) (kept []Rule, usable bool) {
 }
 
 func compileAll(rules []Rule) ([]*compiled, bool) {
-	if len(rules) > maxRules {
+	if len(rules) > MaxRules {
 		return nil, false
 	}
 	all := make([]*compiled, len(rules))

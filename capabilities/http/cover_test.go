@@ -390,7 +390,7 @@ func TestWithin(t *testing.T) {
 			t.Errorf("within %s a response has %d bytes, want %d", bound, have, want)
 		}
 	}
-	for _, bad := range [][]Rule{{{Host: "a b"}}, {{Host: "a.com", Credential: "A"}}, make([]Rule, maxRules+1)} {
+	for _, bad := range [][]Rule{{{Host: "a b"}}, {{Host: "a.com", Credential: "A"}}, make([]Rule, MaxRules+1)} {
 		if _, err := New(Options{Within: [][]Rule{bad}}); err == nil {
 			t.Errorf("%v is accepted", bad[0])
 		}

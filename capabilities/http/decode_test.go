@@ -299,7 +299,7 @@ func (a stubs) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) { return
 // TestHeldInMemoryIsBounded checks that the memory used for everything except bodies is less than the amount charged.
 func TestHeldInMemoryIsBounded(t *testing.T) {
 	c := open(t, Allow(Rule{Host: "a.example"}))
-	rules := make([]WitRule, maxRules)
+	rules := make([]WitRule, MaxRules)
 	for i := range rules {
 		rules[i] = WitRule{Host: "a.example", Path: strings.Repeat("/a", maxPattern/4)}
 	}

@@ -41,8 +41,8 @@ func (t Timeouts) orDefaults() Timeouts {
 // idleTimeout is how long an unused connection is kept.
 const idleTimeout = 30 * time.Second
 
-// maxAddresses is how many addresses of one name are tried.
-const maxAddresses = 16
+// MaxAddresses is how many addresses of one name are tried. A policy gives a name no more.
+const MaxAddresses = 16
 
 // dialer connects to the addresses its policy allows.
 type dialer struct {
@@ -120,7 +120,7 @@ func (d *dialer) lookup(ctx context.Context, hostPort string) ([]netip.AddrPort,
 			return nil, err
 		}
 	}
-	return addresses[:min(len(addresses), maxAddresses)], nil
+	return addresses[:min(len(addresses), MaxAddresses)], nil
 }
 
 func (d *dialer) addresses(ctx context.Context, name string) ([]netip.Addr, error) {

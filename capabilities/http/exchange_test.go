@@ -1176,7 +1176,7 @@ func TestHeadsAndRulesAreHeld(t *testing.T) {
 // TestMemoryOfAllCalls has many calls hold as many rules as they can. Others can still hold a few, and everything is given back.
 func TestMemoryOfAllCalls(t *testing.T) {
 	g := client(t, Options{Rules: []Rule{{Host: "a"}}}).grant
-	rules := make([]WitRule, maxRules)
+	rules := make([]WitRule, MaxRules)
 	for i := range rules {
 		rules[i].Host = "a"
 	}

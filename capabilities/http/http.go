@@ -85,8 +85,8 @@ func Allow(rules ...Rule) *Grant {
 
 // New returns a grant.
 func New(o Options) (*Grant, error) {
-	if len(o.Rules) > maxRules {
-		return nil, fmt.Errorf("http: more than %d rules", maxRules)
+	if len(o.Rules) > MaxRules {
+		return nil, fmt.Errorf("http: more than %d rules", MaxRules)
 	}
 	if min(o.Timeout, o.Timeouts.Dial, o.Timeouts.TLS, o.Timeouts.Header, o.Timeouts.Stall) < 0 || o.Pending < 0 || o.Held < 0 || o.Received < 0 {
 		return nil, errors.New("http: a limit is negative")
@@ -249,10 +249,10 @@ func (*Client) Lists() map[string]int {
 	return map[string]int{
 		"client.start.request.headers":       100,
 		"client.start.request.content.bytes": abi.MaxBytes,
-		"client.narrow.rules":                maxRules,
+		"client.narrow.rules":                MaxRules,
 		"client.narrow.rules.methods":        maxMethods,
 		"client.narrow.rules.headers":        maxHeaders,
-		"client.rules.result":                maxRules,
+		"client.rules.result":                MaxRules,
 		"client.rules.result.methods":        maxMethods,
 		"client.rules.result.headers":        maxHeaders,
 	}
@@ -262,8 +262,8 @@ func (*Client) Lists() map[string]int {
 // abi.ErrInvalid for a rule that is not valid, and with abi.ErrExhausted when c was narrowed 16 times over already or the
 // rules are more than the host still holds for the call.
 func (c *Client) Narrow(_ context.Context, rules []WitRule) (*Client, error) {
-	if len(rules) > maxRules {
-		return nil, abi.Errorf(abi.CodeInvalid, "more than %d rules", maxRules)
+	if len(rules) > MaxRules {
+		return nil, abi.Errorf(abi.CodeInvalid, "more than %d rules", MaxRules)
 	}
 	if len(c.narrowed) == maxNarrowings {
 		return nil, abi.Errorf(abi.CodeExhausted, "a client narrowed %d times", maxNarrowings)

@@ -52,7 +52,7 @@ const (
 
 func read(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 	g := Rights{}
-	for _, item := range r.Items(n, maxRules, `[{"host": "api.example.com"}]`) {
+	for _, item := range r.Items(n, MaxRules, `[{"host": "api.example.com"}]`) {
 		g.Rules = append(g.Rules, readRule(r, item))
 	}
 	return g
@@ -90,7 +90,7 @@ func readRule(r *jsonform.Reader, n *jsonform.Node) Rule {
 
 func readPermission(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 	g := Rights{}
-	for _, item := range r.Items(n, maxRules, `["api.example.com"]`) {
+	for _, item := range r.Items(n, MaxRules, `["api.example.com"]`) {
 		g.Rules = append(g.Rules, readHost(r, item))
 	}
 	return g

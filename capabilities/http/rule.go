@@ -50,9 +50,11 @@ type Rule struct {
 	Addresses []netip.Prefix `json:"-"`
 }
 
+// MaxRules is how many rules a grant or the ceiling of a policy has at most.
+const MaxRules = 256
+
 // Bounds of a rule.
 const (
-	maxRules   = 256
 	maxMethods = 32
 	maxMethod  = 32 // bytes
 	// maxHeaderName is the longest name of a header in bytes.

@@ -8,8 +8,8 @@ import (
 // compileBound compiles a set of Options.Within. A credential excludes no header from a request without it, so the rules are
 // compiled without theirs.
 func compileBound(rules []Rule) ([]*compiled, error) {
-	if len(rules) > maxRules {
-		return nil, fmt.Errorf("http: more than %d rules to stay within", maxRules)
+	if len(rules) > MaxRules {
+		return nil, fmt.Errorf("http: more than %d rules to stay within", MaxRules)
 	}
 	set := make([]*compiled, len(rules))
 	for i, rule := range rules {

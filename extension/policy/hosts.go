@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
 const (
-	maxHosts     = 100
-	maxAddresses = 16 // of one host
+	maxHosts = 100
 
 	exampleHosts = `{"api.example.test": "127.0.0.1"}`
 )
@@ -33,7 +33,7 @@ func (r reader) hosts(n *jsonform.Node) map[string][]netip.Addr {
 		}
 		items := []*jsonform.Node{m.Value}
 		if _, ok := m.Value.Value.([]*jsonform.Node); ok {
-			items = r.Items(m.Value, maxAddresses, `["127.0.0.1", "::1"]`)
+			items = r.Items(m.Value, http.MaxAddresses, `["127.0.0.1", "::1"]`)
 		}
 		for _, item := range items {
 			hosts[m.Key] = append(hosts[m.Key], r.address(item))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/jsonform"
@@ -37,7 +38,6 @@ const (
 	maxPersons   = 100
 	maxPackages  = 1000
 	maxPerson    = 128 // bytes
-	maxRules     = 256 // rules of a ceiling; clients compare with it
 
 	examplePolicy   = `{"ceiling": {"permissions": {"workspace": "read"}}}`
 	exampleBindings = `{"permissions": {"workspace": "read"}}`
@@ -111,8 +111,8 @@ func (r reader) list(n *jsonform.Node, limit int, example string) []*jsonform.No
 func (r reader) ceiling(n *jsonform.Node) *Ceiling {
 	fields := r.Fields(n, exampleBindings, []string{"permissions", "bindings"})
 	c := &Ceiling{Bindings: extension.ReadBindings(r.Reader, r.kinds, fields["permissions"], fields["bindings"]), Line: r.Line(n.Offset)}
-	if rules := extension.Rules(c.Bindings); rules > maxRules && r.Err == nil {
-		r.Fail(n, fmt.Sprintf("at most %d", maxRules), "the ceiling has %d http rules", rules)
+	if rules := extension.Rules(c.Bindings); rules > http.MaxRules && r.Err == nil {
+		r.Fail(n, fmt.Sprintf("at most %d", http.MaxRules), "the ceiling has %d http rules", rules)
 	}
 	return c
 }
