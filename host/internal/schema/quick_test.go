@@ -93,6 +93,31 @@ func TestQuickKnowsItsKeywords(t *testing.T) {
 	}
 }
 
+func FuzzQuick(f *testing.F) {
+	var schemas []*Schema
+	for _, c := range quickSchemas {
+		s, err := NewCompiler().Compile(c.schema)
+		if err != nil {
+			f.Fatal(err)
+		}
+		schemas = append(schemas, s)
+		for _, v := range c.values {
+			f.Add([]byte(v))
+		}
+	}
+	room := NewRoom()
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for i, s := range schemas {
+			if !s.quick.accepts(text) {
+				continue
+			}
+			if err := s.validate(t.Context(), room, text); err != nil || !json.Valid(text) {
+				t.Errorf("%s accepts %q: %v", quickSchemas[i].schema, text, err)
+			}
+		}
+	})
+}
+
 func BenchmarkValidate(b *testing.B) {
 	s, err := NewCompiler().Compile(`{"type":"object","properties":{"lat1":{"type":"number"},"lon1":{"type":"number"},"lat2":{"type":"number"},"lon2":{"type":"number"},"unit":{"type":"string"}},"required":["lat1","lon1","lat2","lon2"]}`)
 	if err != nil {
