@@ -180,6 +180,7 @@ func TestRefused(t *testing.T) {
 		{"a stream", `(component (type (stream u8)))`, "async"},
 		{"code inside", `(component (component (core module) (core instance (instantiate 0))))`, "has code"},
 		{"a component that is imported", `(component (import "c" (component)))`, "is a component"},
+		{"a function whose type is a list", `(component (type (list u8)) (import "f" (func (type 0))))`, "not that of a function"},
 		{"a type of a megabyte", `(component (type (tuple u8 u8 u8 u8 u8 u8 u8 u8))` + huge() + `)`, "more than"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

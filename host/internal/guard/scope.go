@@ -27,6 +27,9 @@ type root struct {
 
 // writtenOut counts the names in the types that are imported, exported, lifted or lowered.
 func (x *root) writtenOut(r *reader, t any) {
+	if r.Err != nil {
+		return // t may be nil
+	}
 	switch t := t.(type) {
 	case *valueType:
 		x.names -= t.names
