@@ -62,4 +62,18 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 	if err != nil || len(page.Entries) != maxPage || page.Cursor == nil {
 		t.Errorf("%d entries, %v", len(page.Entries), err)
 	}
+	for i := range 5 {
+		if err := b.Set(t.Context(), fmt.Sprint("large", i), large); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Bucket("c").Set(t.Context(), "k", "v"); err != nil {
+		t.Fatal(err)
+	}
+	sqlitetest.HoldNoLock(t, s.db, file, "TestBeside", []sqlitetest.Operation{
+		{Name: "remove", Least: keys/removedAtOnce + 5, Rows: 3 * removedAtOnce, Do: func(ctx context.Context) error { return s.Remove(ctx, "b") }},
+	})
+	if all, err := s.Buckets(t.Context()); err != nil || len(all) != 2 || all[0].Name != "beside" || all[1] != (Kept{"c", 1, 2}) {
+		t.Errorf("got %+v, %v", all, err)
+	}
 }

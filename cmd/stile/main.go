@@ -64,6 +64,7 @@ type cli struct {
 	Calls   callsCommand   `cmd:"" help:"List, show and replay recorded calls."`
 	Types   typesCommand   `cmd:"" help:"Write TypeScript types for a manifest's bindings."`
 	Secret  secretCommand  `cmd:"" help:"Keep credentials that tools use and never see."`
+	KV      kvCommand      `cmd:"" name:"kv" help:"List and remove the buckets of kv."`
 	WS      wsCommand      `cmd:"" name:"ws" help:"Read, search, change and restore files in workspaces."`
 	Bench   benchCommand   `cmd:"" passthrough:"" help:"Benchmark this host against containers and other isolates."`
 	Compile compileCommand `cmd:"" hidden:"" name:"compile-component" help:"Compile a component from stdin to stdout, within limits."`
