@@ -135,8 +135,8 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 			e.follow(ctx)
 			if call, ok := r.(*sdk.CallToolRequest); ok {
-				if under != nil {
-					if err := under.restore(call); err != nil {
+				if stowed := stowedBy(r.GetExtra()); stowed != nil {
+					if err := stowed.restore(call); err != nil {
 						return nil, err
 					}
 				}

@@ -341,7 +341,7 @@ func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, under *ta
 	id, bad := check(body)
 	if bad == nil && session {
 		var rest []byte
-		if rest, bad = under.stow(body); bad != nil {
+		if rest, under.stowed, bad = stow(body); bad != nil {
 			id = idOf(body)
 		}
 		body = rest

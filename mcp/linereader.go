@@ -26,6 +26,7 @@ func (r *lineReader) next(ctx context.Context) arrival {
 		shared := &body{}
 		line, outline, err := r.line(shared)
 		var m jsonrpc.Message
+		var stowed map[string]json.RawMessage
 		var id json.RawMessage
 		var bad *jsonrpc.Error
 		switch {
@@ -36,12 +37,12 @@ func (r *lineReader) next(ctx context.Context) arrival {
 			if busy := shared.parse(ctx); busy != nil {
 				id, bad = idOf(line), invalid("%v", busy)
 			} else {
-				m, id, bad = readLine(line)
+				m, stowed, id, bad = readLine(line)
 			}
 		}
 		shared.parsed()
 		if m != nil {
-			return arrival{message: m, shared: shared}
+			return arrival{message: m, stowed: stowed, shared: shared}
 		}
 		shared.giveBack()
 		if bad != nil {
@@ -157,22 +158,27 @@ func (o *outline) add(part []byte) {
 	}
 }
 
-// readLine returns the message of a line, or else what is wrong and which id to answer to, if the line has one.
-func readLine(line []byte) (m jsonrpc.Message, id json.RawMessage, bad *jsonrpc.Error) {
+// readLine returns the message of a line and the arguments that it took out of it, or else what is wrong and which id to answer to, if the
+// line has one.
+func readLine(line []byte) (m jsonrpc.Message, stowed map[string]json.RawMessage, id json.RawMessage, bad *jsonrpc.Error) {
 	switch {
 	case !json.Valid(line):
-		return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "a line is not JSON"}
+		return nil, nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "a line is not JSON"}
 	case line[0] == '[':
-		return nil, nil, invalid("a line is a JSON array; send one message per line")
+		return nil, nil, nil, invalid("a line is a JSON array; send one message per line")
 	}
 	if id, bad := checkIDs(line); bad != nil {
-		return nil, id, bad
+		return nil, nil, id, bad
 	}
-	m, err := jsonrpc.DecodeMessage(line)
+	rest, stowed, bad := stow(line)
+	if bad != nil {
+		return nil, nil, idOf(line), bad
+	}
+	m, err := jsonrpc.DecodeMessage(rest)
 	if err != nil {
-		return nil, nil, invalid("a line is not a JSON-RPC message")
+		return nil, nil, nil, invalid("a line is not a JSON-RPC message")
 	}
-	return m, nil, nil
+	return m, stowed, nil, nil
 }
 
 // answer answers a line that does not reach the SDK.

@@ -47,9 +47,10 @@ func (l *lines) Connect(ctx context.Context) (sdk.Connection, error) {
 	return c, nil
 }
 
-// arrival is a message, and its share of the process's bodies.
+// arrival is a message, the arguments that were taken out of it, and its share of the process's bodies.
 type arrival struct {
 	message jsonrpc.Message
+	stowed  map[string]json.RawMessage
 	shared  *body
 	err     error
 }
@@ -186,7 +187,12 @@ func (c *lineConnection) take(ctx context.Context, a arrival) (ok bool, err erro
 		}
 		return true, c.wait(ctx, func() bool { return c.pass(m, a.shared) })
 	}
-	under := &openRequest{taken: taken{traffic: c.traffic, shared: *a.shared}}
+	under := &openRequest{taken: taken{traffic: c.traffic, shared: *a.shared, stowed: a.stowed}}
+	size := sizeOf(m)
+	for _, arguments := range a.stowed {
+		size += int64(len(arguments))
+		r.Extra = stowedIn(&under.taken)
+	}
 	var before *openRequest
 	err = c.wait(ctx, func() bool {
 		c.mu.Lock()
@@ -202,7 +208,7 @@ func (c *lineConnection) take(ctx context.Context, a arrival) (ok bool, err erro
 	case err != nil:
 		under.giveBack()
 		return false, err
-	case !under.body(sizeOf(m), maxBodies):
+	case !under.body(size, maxBodies):
 		err = fmt.Errorf("the requests under way have more than %d MiB together; wait for answers", maxBodies>>20)
 	default:
 		c.mu.Lock()

@@ -141,7 +141,7 @@ func sendUnfinished(t *testing.T) {
 	}
 	usagetest.Tell(t, func() {
 		each(func(i int) {
-			_, _ = fmt.Fprintf(write[i], `{"jsonrpc":"2.0","id":%d,"method":"ping","params":{"x":"`, i)
+			_, _ = fmt.Fprintf(write[i], `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x","arguments":"`, i)
 			for range 15 {
 				_, _ = io.WriteString(write[i], part)
 			}

@@ -195,7 +195,7 @@ func TestRequestIDs(t *testing.T) {
 		answers := map[string]string{}
 		_, _, answers["with a session"] = w.send("POST", plain, inSession...)
 		_, _, answers["without one"] = w.send("POST", body, alone...)
-		if _, number, bad := readLine([]byte(plain)); bad != nil {
+		if _, _, number, bad := readLine([]byte(plain)); bad != nil {
 			if err := (&lineReader{refuse: &refused}).answer(number, bad); err != nil {
 				t.Fatal(err)
 			}

@@ -5,19 +5,20 @@ import (
 	"crypto/rand"
 	"encoding/json"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// maxRest is how many bytes a body over HTTP may have besides the arguments of calls. The SDK keeps the newest messages of a session as they
-// came, until the next ones arrive or the session ends.
+// maxRest is how many bytes the messages of a session may have besides the arguments of calls: of a line, or of a body over HTTP. The SDK
+// keeps the newest messages of a session as they came, until others take their places or the session ends.
 const maxRest = 64 << 10
 
-// stow takes the arguments of calls out of a body of more than maxRest bytes, so that the SDK does not keep them, and returns the rest.
-// The body has passed checkIDs.
-func (t *taken) stow(body []byte) (rest []byte, bad *jsonrpc.Error) {
+// stow takes the arguments of calls out of a body of more than maxRest bytes, so that the SDK does not keep them. It returns the rest, and
+// the arguments by the text in their place. The body has passed checkIDs.
+func stow(body []byte) (rest []byte, stowed map[string]json.RawMessage, bad *jsonrpc.Error) {
 	if len(body) <= maxRest {
-		return body, nil
+		return body, nil, nil
 	}
 	var messages []message
 	var err error
@@ -29,10 +30,10 @@ func (t *taken) stow(body []byte) (rest []byte, bad *jsonrpc.Error) {
 		err = json.NewDecoder(bytes.NewReader(body)).Decode(&messages[0])
 	}
 	if err != nil {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the body is not a JSON-RPC message"}
+		return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: "the body is not a JSON-RPC message"}
 	}
 	size := 0
-	stowed := map[string]json.RawMessage{}
+	stowed = map[string]json.RawMessage{}
 	for _, m := range messages {
 		for name, value := range m {
 			size += len(name) + len(value)
@@ -48,11 +49,11 @@ func (t *taken) stow(body []byte) (rest []byte, bad *jsonrpc.Error) {
 			break
 		}
 		if m["params"], err = json.Marshal(params); err != nil {
-			return nil, invalid("the params of a call cannot be read: %v", err)
+			return nil, nil, invalid("the params of a call cannot be read: %v", err)
 		}
 	}
 	if size > maxRest {
-		return nil, invalid("a body has more than %d bytes besides the arguments of calls", maxRest)
+		return nil, nil, invalid("a message has more than %d bytes besides the arguments of a call", maxRest)
 	}
 	if batch {
 		rest, err = json.Marshal(messages)
@@ -60,12 +61,25 @@ func (t *taken) stow(body []byte) (rest []byte, bad *jsonrpc.Error) {
 		rest, err = json.Marshal(messages[0])
 	}
 	if err != nil {
-		return nil, invalid("the body cannot be read: %v", err)
+		return nil, nil, invalid("the body cannot be read: %v", err)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.stowed = stowed
-	return rest, nil
+	return rest, stowed, nil
+}
+
+const stowedKey = "stowed"
+
+// stowedBy returns what has the arguments of a call. It is nil if nothing was taken out.
+func stowedBy(extra *sdk.RequestExtra) *taken {
+	if under := takenBy(extra); under != nil || extra == nil || extra.TokenInfo == nil {
+		return under
+	}
+	under, _ := extra.TokenInfo.Extra[stowedKey].(*taken)
+	return under
+}
+
+// stowedIn is what a request over pipes says of its arguments.
+func stowedIn(t *taken) *sdk.RequestExtra {
+	return &sdk.RequestExtra{TokenInfo: &auth.TokenInfo{Extra: map[string]any{stowedKey: t}}}
 }
 
 // restore gives a call the arguments that stow took out of it.

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -64,5 +66,29 @@ func TestSessionsKeepLittle(t *testing.T) {
 	w.CloseClientConnections()
 	if kept := heap() - before; kept > sessions*size/4 {
 		t.Errorf("%d sessions keep %d KiB of arguments of %d KiB", sessions, kept>>10, sessions*size>>10)
+	}
+}
+
+// The same holds for messages over pipes.
+func TestLinesHoldLittle(t *testing.T) {
+	h := newHome(t, `{}`)
+	long := strings.Repeat("a", 1<<20)
+	list := callLine(2, "extension_list", `{"query":"`+long+`"}`)
+	m, stowed, _, bad := readLine([]byte(list))
+	r, ok := m.(*jsonrpc.Request)
+	if !ok || len(r.Params) > 1000 || len(stowed) != 1 {
+		t.Errorf("a call is read as %T, with %d arguments taken out of it: %v", m, len(stowed), bad)
+	}
+	sent := h.raw(time.Minute, "", initialize, list, callLine(3, "extension_list", `{"query":"b"}`),
+		`{"jsonrpc":"2.0","id":4,"method":"ping","params":{"x":"`+long+`"}}`, `{"jsonrpc":"2.0","id":"`+long+`","method":"ping"}`)
+	for _, id := range []string{"2", "3"} {
+		if !strings.Contains(string(sent[id]), "No tool fits") {
+			t.Errorf("a call is answered %s", sent[id])
+		}
+	}
+	for _, id := range []string{"4", "null"} {
+		if !strings.Contains(string(sent[id]), "besides the arguments") {
+			t.Errorf("a long message that is no call is answered %s", sent[id])
+		}
 	}
 }
