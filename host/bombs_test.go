@@ -471,6 +471,20 @@ func init() {
 		}},
 		{"huge table", 1, 10_000_000, bombs[slices.IndexFunc(bombs, func(b bomb) bool { return b.name == "large tables" })].build},
 		{"elements of a table", 1900, 0, body(func(n, _ int) []byte { return times(n, get(0), []byte{0x25, 0, 0x1a}) })},
+		// What cannot trap is computed last, so that all that was loaded for it stays live.
+		{"sums of chased loads", 8000, 0, body(func(n, _ int) []byte {
+			return cat([]byte{0x41, 0}, each(n, func(i int) []byte { return cat(get(0), []byte{0x28, 2}, leb(200_000_000+i), []byte{0x22, 0, 0x6a}) }), []byte{0x24, 0})
+		})},
+		{"comparisons of quotients", 8000, 0, bodyOf2(2, func(n, _ int) []byte {
+			return cat(readGlobals(2), []byte{0x41, 0}, times(n, get(0), get(1), []byte{0x6d, 0x22, 0, 0x48}), []byte{0x24, 0})
+		})},
+		{"comparisons of elements of a table", 1900, 0, body(func(n, _ int) []byte {
+			return cat([]byte{0x41, 0}, times(n, get(0), []byte{0x25, 0, 0xd1, 0x48}), []byte{0x24, 0})
+		})},
+		{"loops in loops that set", 900, 4, bodyOf(func(n, w int) []byte {
+			sets := each(w, func(i int) []byte { return cat(get(i), []byte{0x41, 1, 0x6a}, set(i)) })
+			return cat(repeat2(n, []byte{0x03, 0x40}), times(n, sets, get(0), []byte{0x0d, 0, 0x0b}))
+		})},
 		{"many small functions", 20_000, 0, func(n, _ int) []byte {
 			m := newModule()
 			for range n {

@@ -140,6 +140,10 @@ func TestEstimatesOfBombs(t *testing.T) {
 		{"sparse data", 100, 16<<20 - 100, 0, "of memory, and the limit"},
 		{"chains of floats", 16_000, 60, 4 * time.Second, ""}, // 112 KB, takes 7.2 s
 		{"chains of floats", 36_000, 60, 15 * time.Second, ""},
+		{"sums of chased loads", 8000, 0, 2500 * time.Millisecond, ""},                     // takes 4.9 s
+		{"comparisons of quotients", 8000, 0, 1250 * time.Millisecond, ""},                 // takes 2.5 s
+		{"comparisons of elements of a table", 1900, 0, 350 * time.Millisecond, ""},        // takes 0.7 s
+		{"loops in loops that set", 900, 4, 2 * time.Second, ""},                           // takes 4 s
 		{"components in components", 600, 600, 0, "more than 1000 modules and components"}, // 3.6 MB, took more than 86 s and 22 GB
 		{"modules in components", 100, 100, 0, "more than 1000 modules and components"},
 		{"imports in a component in it", 100_000, 0, time.Second, ""}, // 4 MB, takes 1.2 s

@@ -153,8 +153,11 @@ var (
 	perJoin    = price{time: 1300, bytes: 400} // per value on a jump
 	perHeld    = price{time: 60, bytes: 25}    // per variable, for each jump
 	perStacked = price{time: 130, bytes: 12}   // per value on the stack of operands, for each jump
-	perNest    = price{time: 3}                // per square of a loop's nesting depth
+	perNest    = price{time: 3}                // per square of a loop's nesting depth, and again for each variable set in it
 )
+
+// pressureKept is the part of the pressure on registers of a value that waits for a computation.
+const pressureKept = 3.75
 
 // adapter counts n adapters of a type.
 func (c *sum) adapter(n int, t signature) {
@@ -190,6 +193,9 @@ func (c *sum) function(f function, locals int) {
 	took := perFunc.time + time.Duration(locals)*perLocal.time + time.Duration(f.values)*perPassed.time
 	working := int64(locals)*perLocal.bytes + int64(f.values)*perPassed.bytes
 	pressure := 0.5*float64(locals) + 0.05*float64(f.values) + 0.4*float64(f.rounds)
+	// The compiler computes what cannot trap as late as possible, so that what was loaded for it stays live.
+	found := f.count[loads] + f.count[vectors] + f.count[divisions] + f.count[calls] + f.count[tables] + f.count[bulk]
+	pressure += pressureKept * float64(min(f.kept, found))
 	for kind, n := range f.count {
 		took += time.Duration(n) * prices[kind].time
 		working += int64(n) * prices[kind].bytes

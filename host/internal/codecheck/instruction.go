@@ -19,13 +19,16 @@ const (
 	rotates                  // rotations, for which the optimiser knows many rules
 	divisions                // integers
 	floats                   // sums, products, roots and roundings of floats, which have one NaN
-	accesses                 // memory and globals
+	loads                    // from memory and globals
+	stores                   // to memory and globals
+	far                      // addresses that may be behind the guard of memory
 	blocks                   // without a condition
 	branches                 // blocks with a condition, and jumps
 	loops                    //
 	targets                  // of a br_table
 	calls                    //
-	tables                   // elements, and calls through a table
+	tables                   // calls through a table, and functions as values
+	elements                 // of tables
 	bulk                     // ranges of memory and tables, growth
 	vectors                  // integers in vectors, lanes, comparisons
 	slowVectors              // sums, products, roots and roundings of floats in vectors
@@ -48,13 +51,16 @@ var prices = [classes]price{
 	rotates:     {200_000, 2, 80_000},
 	divisions:   {7_000, 1.3, 3000},
 	floats:      {10_000, 5, 5000},
-	accesses:    {2_500, 0.25, 2000},
+	loads:       {2_500, 0.25, 2000},
+	stores:      {2_500, 0.25, 2000},
+	far:         {0, 3, 0},
 	blocks:      {1_300, 0.1, 1100},
 	branches:    {5_000, 3.4, 4000},
 	loops:       {16_000, 12, 10_000},
 	targets:     {600, 0.2, 700},
 	calls:       {5_000, 1, 5000},
 	tables:      {40_000, 2, 20_000},
+	elements:    {60_000, 9, 40_000},
 	bulk:        {8_000, 1, 5000},
 	vectors:     {8_000, 2.4, 3500},
 	slowVectors: {18_000, 5.2, 6000},
@@ -68,9 +74,10 @@ type function struct {
 	rounds  int   // variables set in a loop, for each loop
 	held    int   // variables, for each jump and block
 	stacked int   // values on the stack of operands, for each jump and block
-	nested  int   // squares of the nesting depths of loops
+	nested  int   // squares of the nesting depths of loops, and again for each variable set in it
 	block   int   // the most values that a block takes or gives
 	ranges  int   // instructions on a range of memory or a table that do not come after a call, where the engine could end them
+	kept    int   // values that wait because a computation of several is not needed at once
 	raised  []int // functions that it takes as values
 }
 
@@ -120,6 +127,7 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 		}
 	}
 	called := false
+	fixed, joins := false, 0 // whether the instruction before is a constant; how many values the one before joins
 	for r.Len() > 0 {
 		op := r.Byte()
 		in := *r // reads the operands
@@ -151,8 +159,9 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 					f.joins += (l.jumps + 1) * (l.width + changed + 4*max(0, l.width-1)) // several values may come from the same variables
 				}
 				if l.loop {
-					deep--
+					f.nested += deep * deep * changed
 					f.rounds += changed
+					deep--
 				}
 				height = l.height
 			}
@@ -187,18 +196,24 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 				labels[len(labels)-1].sets[local/64] |= 1 << (local % 64)
 			}
 		case op == 0x20, op == 0x41, op == 0x42: // a local, a constant
-		case op == 0x23, op == 0x24: // globals
-			kind = accesses
-		case op == 0x25, op == 0x26: // elements of a table
-			kind = tables
+		case op == 0x23: // a global
+			kind = loads
+		case op == 0x24:
+			kind = stores
+		case op == 0x25, op == 0x26:
+			kind = elements
 		case op == 0x1b:
 			kind = simple
 		case op == 0x1c: // select of a type
 			kind = simple
 		case op >= 0x28 && op <= 0x3e:
-			kind = accesses
+			kind = stores
+			if op <= 0x35 {
+				kind = loads
+			}
+			f.address(&in)
 		case op == 0x3f: // the size of memory
-			kind = accesses
+			kind = loads
 		case op == 0x40:
 			kind = bulk
 		case op == 0x43:
@@ -229,8 +244,17 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 				f.ranges++
 			}
 		case op == 0xfd:
-			kind = vectorClass(in.U32())
+			sub := in.U32()
+			kind = vectorClass(sub)
+			if kind == loads || kind == stores {
+				f.address(&in)
+			}
 		}
+		if !needs(op, kind) {
+			f.kept += joins
+		}
+		joins = joined(op, kind, fixed)
+		fixed = op >= 0x41 && op <= 0x44
 		f.count[kind]++
 		height = max(0, height+effect(op))
 	}
@@ -238,6 +262,40 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 		err = fmt.Errorf("code: %w", r.Err)
 	}
 	return f, err
+}
+
+// address reads the alignment and the offset of an access to memory.
+func (f *function) address(r *wasmbin.Reader) {
+	const guard = 16 << 20 // half of it
+	r.U32()
+	if r.U32() >= guard {
+		f.count[far]++
+	}
+}
+
+// joined returns how many more values a computation keeps than it makes, if all that it takes were computed elsewhere. fixed says that
+// the last of them is a constant.
+func joined(op byte, kind class, fixed bool) int {
+	switch {
+	case op == 0x1b, op == 0x1c: // a choice
+		return 2
+	case kind == vectors, kind == slowVectors:
+		return 2
+	case fixed:
+		return 0
+	case kind == simple, kind == sums, kind == rotates, kind == floats:
+		return -min(effect(op), 0)
+	}
+	return 0
+}
+
+// needs reports whether an instruction needs the value on top of the stack at once.
+func needs(op byte, kind class) bool {
+	switch op {
+	case 0x04, 0x0d, 0x0e, 0x1a, 0x24: // if, br_if, br_table, drop, a global
+		return true
+	}
+	return op >= 0x28 && op <= 0x3e || kind == divisions
 }
 
 // effect is how much an instruction changes the height of the operand stack,
@@ -264,7 +322,7 @@ func bulkClass(op uint32) class {
 	case op <= 7:
 		return simple
 	case op == tableSize:
-		return accesses
+		return loads
 	default:
 		return bulk
 	}
@@ -273,8 +331,10 @@ func bulkClass(op uint32) class {
 // vectorClass returns the class of vector instructions.
 func vectorClass(op uint32) class {
 	switch {
-	case op <= 11, op == 92, op == 93:
-		return accesses
+	case op < 11, op == 92, op == 93:
+		return loads
+	case op == 11:
+		return stores
 	case op == 12: // a constant
 		return simple
 	case op == 13, // a shuffle

@@ -350,7 +350,7 @@ func (m *moduleCost) readBodies(r *wasmbin.Reader) error {
 		case m.total.guarded:
 		case f.count[loops] > maxLoops:
 			return fmt.Errorf("function %d of its module has more than %d loops", i, maxLoops)
-		case f.count[tables] > maxTableUses:
+		case f.count[tables]+f.count[elements] > maxTableUses:
 			return fmt.Errorf("function %d of its module uses tables more than %d times", i, maxTableUses)
 		case m.total.functions > maxFunctions:
 			return errFunctions
