@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/pack"
 	"github.com/stilehost/stile/extension/pack/bundle"
@@ -251,6 +252,9 @@ func (c *extImport) read(ctx context.Context, s *streams, e *extensions) (in *in
 	return in, err
 }
 
+// packLimits are the bounds of an extension's source.
+var packLimits = pack.Limits{Source: extension.MaxSource, Files: extension.MaxFiles}
+
 func (c *extImport) open(ctx context.Context) (*incoming, error) {
 	in := &incoming{}
 	content, err := interruptible(ctx, func() ([]byte, error) {
@@ -259,7 +263,7 @@ func (c *extImport) open(ctx context.Context) (*incoming, error) {
 			return nil, &usageError{err}
 		}
 		var content bytes.Buffer
-		in.pack, in.signatures, err = pack.Read(io.TeeReader(f, &content), pack.Limits{})
+		in.pack, in.signatures, err = pack.Read(io.TeeReader(f, &content), packLimits)
 		if err := errors.Join(err, f.Close()); err != nil {
 			return nil, usagef("%s: %w", c.File, err)
 		}

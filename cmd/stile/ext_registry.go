@@ -24,7 +24,7 @@ type registryFlags struct {
 }
 
 func (f registryFlags) options(ctx context.Context, e *extensions, ref string) (o oci.Options, err error) {
-	o = oci.Options{Username: f.RegistryUser, PlainHTTP: onThisMachine(ref)}
+	o = oci.Options{Username: f.RegistryUser, PlainHTTP: onThisMachine(ref), Limits: packLimits}
 	if f.RegistrySecret == "" {
 		return o, nil
 	}
