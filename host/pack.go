@@ -62,6 +62,8 @@ const (
 	patternUses, patternBytes = 1000, 128 * kib
 	// packTime is what the host's own work for a byte takes at worst, in either direction: to compare, convert and compress it.
 	packTime = 4 * time.Nanosecond
+	// waitTime is the host's own work for a wait, and moveTime that to pack or unpack a call, besides its bytes.
+	waitTime, moveTime = 10 * time.Microsecond, 150 * time.Microsecond
 	// movingTime and movingRate are the processor time that a component's functions have to give the memory of one instance: for all of it,
 	// and for each byte that it may have. The memory of JavaScript takes a tenth of that.
 	movingTime, movingRate = 100 * time.Millisecond, 8 * time.Nanosecond
@@ -444,6 +446,9 @@ func (c *call) pack(of *Component, i *wasmtime.Instance) (_ *packed, err error) 
 			return nil, errKept
 		}
 	}
+	if err := c.frame.work(moveTime); err != nil {
+		return nil, err
+	}
 	p := &packed{}
 	if p.size, err = m.measure(i, c.limits.Memory); err != nil {
 		return nil, err
@@ -551,6 +556,9 @@ func (c *call) unpack(of *Component, p *packed) (*wasmtime.Instance, error) {
 	h, m := c.host, of.memory
 	defer h.packed.Release(p.held)
 	if err := c.place.settle(c.storeLimits.Context); err != nil {
+		return nil, err
+	}
+	if err := c.frame.work(moveTime); err != nil {
 		return nil, err
 	}
 	c.openStore()

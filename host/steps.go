@@ -154,6 +154,9 @@ func (c *call) wake(of *Component) (v abi.Value, err error) {
 		err = ended
 	}
 	c.parked, c.list = nil, nil
+	if err == nil {
+		err = c.frame.work(waitTime)
+	}
 	if err != nil {
 		return nil, err
 	}
