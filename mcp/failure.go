@@ -75,7 +75,7 @@ func (e *endpoint) explain(err error, usage host.Usage) (f failure, ok bool) {
 	switch {
 	case full:
 		f.Kind, f.Limit, f.Value = "limit", "calls", strconv.Itoa(crowded.most)
-	case errors.As(err, new(absent)):
+	case errors.As(err, new(ownerError)):
 		f.Kind = "refused"
 	case errors.As(err, new(mistake)):
 		f.Kind = "input"

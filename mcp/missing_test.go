@@ -35,11 +35,11 @@ func TestMissing(t *testing.T) {
 	write("update", nil)
 	update := does[writeOutput](c, "extension_write", tools("update", network, object{"get": "1", "more": "2"}))
 	for tool, want := range map[string]string{
-		"my_pending_get": fmt.Sprintf("waits until a person approves request %d", pending.Release),
-		"update_more":    fmt.Sprintf("waits until a person approves request %d", update.Release),
-		"revoked_get":    "was revoked: enough",
-		"refused_get":    fmt.Sprintf("a person refused request %d: no", refused.Release),
-		"removed_get":    "was removed: old",
+		"my_pending_get": fmt.Sprintf("waits in scope agent:alice as request %d, which only a person can approve", pending.Release),
+		"update_more":    fmt.Sprintf("waits in scope agent:alice as request %d, which only a person can approve", update.Release),
+		"revoked_get":    "was revoked by user:tom (enough",
+		"refused_get":    fmt.Sprintf("was denied by user:tom (no) in scope agent:alice (request %d)", refused.Release),
+		"removed_get":    "was removed by agent:alice (old)",
 	} {
 		if r := c.tool(tool, nil); !r.IsError || !strings.Contains(text(r), want) || strings.Contains(text(r), "\x1b") {
 			t.Errorf("%s: got %s", tool, text(r))

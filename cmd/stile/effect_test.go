@@ -61,7 +61,7 @@ func TestDecisionsTakeEffect(t *testing.T) {
 		h.stile("ext", "rollback", "quick", first, "--scope", "shared", "--yes")
 		offers("rolled back", fmt.Sprint(2*n), "")
 		h.stile("ext", "revoke", "quick", "--scope", "shared", "--reason", "it leaks", "--yes")
-		offers("revoked", "", "the extension quick was revoked: it leaks")
+		offers("revoked", "", "quick was revoked by user:tom (it leaks)")
 	}
 }
 

@@ -46,7 +46,7 @@ func (c *extRollback) Run(ctx context.Context, s *streams) error {
 				return err
 			}
 			return usagef("%s has no version to go back to: %s %s (request %d); to bring a revoked version back, add it again",
-				c.Name, lifecycle.ShortDigest(was.Digest), endedText(was), was.ID)
+				c.Name, lifecycle.ShortDigest(was.Digest), was.Ending(), was.ID)
 		}
 		if err != nil {
 			return fmt.Errorf("%w; stile ext history lists them", err)

@@ -27,7 +27,7 @@ const (
 	FailureBudget      FailureKind = "budget"      // too many builds or extensions, or too much on disk
 	FailureInput       FailureKind = "input"       // the input of a tool
 	FailureUnknown     FailureKind = "unknown"     // there is no such tool, extension or request
-	FailureState       FailureKind = "state"       // a request is in another state than the decision needs
+	FailureState       FailureKind = "state"       // a request or an extension is in another state than is needed
 	FailureRefused     FailureKind = "refused"     // the policy or a digest does not allow the decision
 	FailureRevoked     FailureKind = "revoked"     // the extension, or a grant, was revoked
 	FailureGrant       FailureKind = "grant"       // a grant ended
@@ -78,6 +78,7 @@ func Sort(err error) Failure {
 		sorted[*NotFoundError](FailureUnknown, nil),
 		sorted[*UnknownToolError](FailureUnknown, nil),
 		sorted[*QuarantinedError](FailureQuarantined, nil),
+		sorted[*MissingError](FailureState, nil),
 		sorted[*DamagedError](FailureHost, nil),
 		sorted(FailureDenied, func(f *Failure, e *CeilingError) { f.Denial, f.Ceiling = &e.Denied.Denial, e }),
 		sorted(FailureDenied, func(f *Failure, e *host.DeniedError) { f.Denial = &e.Denial }),

@@ -268,7 +268,7 @@ func TestFindSaysWhatBecameOfIt(t *testing.T) {
 		viewer Viewer
 		want   string
 	}{
-		{agent, "there is no extension answer: request 1 (version " + asked.Digest[:12] + ") was denied by user:tom: ask for one host only"},
+		{agent, "there is no extension answer; answer was denied by user:tom (ask for one host only) in scope agent:a (request 1)"},
 		{Viewer{Agent: "b"}, "there is no extension answer"},
 	} {
 		if _, err := m.Find(t.Context(), tt.viewer, "answer"); !errors.As(err, new(*NotFoundError)) || err.Error() != tt.want {

@@ -198,18 +198,7 @@ func (m *Manager) Find(ctx context.Context, v Viewer, name string) (r Release, e
 		if err != nil {
 			return err
 		}
-		what := "extension " + name
-		switch {
-		case why == nil:
-		case why.State == Pending || why.State == Active:
-			what += fmt.Sprintf(" here: request %d is %s in scope %s", why.ID, why.State, why.Scope)
-		default:
-			what += fmt.Sprintf(": request %d (version %s) was %s by %s", why.ID, ShortDigest(why.Digest), why.State, why.By)
-			if why.Reason != "" {
-				what += ": " + why.Reason
-			}
-		}
-		return &NotFoundError{What: what, Why: why}
+		return &NotFoundError{What: "extension " + name, Why: why}
 	})
 	return r, err
 }

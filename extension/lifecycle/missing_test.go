@@ -39,19 +39,19 @@ func TestMissing(t *testing.T) {
 		name, tool string
 		want       string // empty if there is nothing to report
 	}{
-		{agent, "my-waits", "get", fmt.Sprintf("pending %d", waits.ID)},
+		{agent, "my-waits", "get", fmt.Sprintf("waits pending %d", waits.ID)},
 		{other, "my-waits", "get", ""},
-		{tom, "my-waits", "get", fmt.Sprintf("pending %d", waits.ID)},
-		{agent, "both", "get", "revoked"},
+		{tom, "my-waits", "get", fmt.Sprintf("waits pending %d", waits.ID)},
+		{agent, "both", "get", "ended revoked"},
 		{other, "both", "get", ""},
 		{tom, "both", "get", ""}, // it is in no scope of this person
-		{Viewer{Agent: "a", Person: true}, "both", "get", "revoked"},
-		{agent, "removed", "get", "removed"},
+		{Viewer{Agent: "a", Person: true}, "both", "get", "ended revoked"},
+		{agent, "removed", "get", "ended removed"},
 		{agent, "less", "set", ""}, // superseded
 		{agent, "less", "get", ""}, // active
-		{tom, "less", "get", "active"},
-		{agent, "update", "get", fmt.Sprintf("pending %d", update.ID)},
-		{agent, "broken", "get", "active"},
+		{tom, "less", "get", "elsewhere active"},
+		{agent, "update", "get", fmt.Sprintf("waits pending %d", update.ID)},
+		{agent, "broken", "get", "quarantined active"},
 		{other, "broken", "get", ""},
 		{agent, "damaged", "get", ""},
 		{tom, "damaged", "get", ""},
@@ -64,8 +64,8 @@ func TestMissing(t *testing.T) {
 		if err := errors.Join(err, other); err != nil {
 			t.Fatal(err)
 		}
-		is := func(r *Release) bool {
-			return r == nil && tt.want == "" || r != nil && strings.HasPrefix(fmt.Sprintf("%s %d", r.State, r.ID), tt.want) && tt.want != "" && r.Name == tt.name
+		is := func(why *MissingError) bool {
+			return why == nil && tt.want == "" || why != nil && strings.HasPrefix(fmt.Sprintf("%s %s %d", why.Reason, why.Release.State, why.Release.ID), tt.want) && tt.want != "" && why.Release.Name == tt.name
 		}
 		if tt.tool != "set" && !is(asExtension) || !is(asTool) {
 			t.Errorf("%+v, %.20s: got %+v and %+v, want %q", tt.viewer, tt.name, asTool, asExtension, tt.want)

@@ -32,12 +32,18 @@ type Decision struct {
 // NotFoundError reports a missing extension, version or request.
 type NotFoundError struct {
 	What string
-	// Why is the release that explains why an extension is missing, as found by [Manager.MissingExtension], or nil.
-	Why *Release
+	// Why explains why an extension is missing, as [Manager.MissingExtension] does, or is nil.
+	Why *MissingError
 }
 
 // Error implements error.
-func (e *NotFoundError) Error() string { return "there is no " + cut(e.What) }
+func (e *NotFoundError) Error() string {
+	text := "there is no " + cut(e.What)
+	if e.Why != nil {
+		text += "; " + e.Why.Error()
+	}
+	return text
+}
 
 // notIn reports that a scope has no extension of a name.
 func notIn(scope extension.Scope, name string) error {
