@@ -31,6 +31,7 @@ type wsCommand struct {
 	Find    wsFind    `cmd:"" help:"Find paths."`
 	History wsHistory `cmd:"" help:"List earlier contents of a file."`
 	Restore wsRestore `cmd:"" help:"Restore an earlier content of a file."`
+	Forget  wsForget  `cmd:"" help:"Remove workspaces with their history and snapshots."`
 	Backup  wsBackup  `cmd:"" help:"Copy all workspaces to a file, even while they are in use."`
 }
 
@@ -53,6 +54,7 @@ Examples:
     stile ws grep -C 2 'TODO|FIXME' notes --include '*.ts'
     stile ws history notes/today.md
     stile ws restore notes/today.md 17
+    stile ws forget notes
     stile ws backup workspaces.db`
 }
 
@@ -544,6 +546,50 @@ func (c *wsRestore) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	return c.done(s, map[string]any{"path": c.Address, "revision": c.Revision})
+}
+
+type wsForget struct {
+	Workspace []string `arg:"" help:"Workspaces, as stile ws ls prints them."`
+	Yes       bool     `help:"Do not ask."`
+	asJSON
+}
+
+// Help implements kong.HelpProvider.
+func (*wsForget) Help() string {
+	return `The files cannot be restored. Workspaces of an extension stay when the extension is removed.
+
+Examples:
+
+    stile ws forget notes
+    stile ws forget agent.claude.list/files --yes`
+}
+
+// Run implements the command.
+func (c *wsForget) Run(ctx context.Context, s *streams) error {
+	return withStore(ctx, func(store *workspace.Store) error {
+		for _, name := range c.Workspace {
+			if has, err := store.Has(ctx, name); err != nil {
+				return err
+			} else if !has {
+				return abi.Errorf(abi.CodeNotFound, "workspace %q; stile ws ls lists the workspaces", name)
+			}
+		}
+		if !c.Yes {
+			show := func() (string, error) { return strings.Join(c.Workspace, "\n") + "\n", nil }
+			if err := s.asks(ctx, show, "Remove these with their history, for ever?", "use --yes to remove without a question"); err != nil {
+				return err
+			}
+		}
+		for _, name := range c.Workspace {
+			if err := store.Forget(ctx, name); err != nil {
+				return err
+			}
+		}
+		if c.JSON {
+			return printJSON(s.out, map[string][]string{"removed": c.Workspace})
+		}
+		return s.lines(c.Workspace)
+	})
 }
 
 type wsBackup struct {
