@@ -70,7 +70,8 @@ type Options struct {
 	// argument, answer or field at a time. In a replay, it is applied too, for comparison. It must be safe for concurrent use and
 	// must not change its argument. Values of headers that carry credentials are never kept.
 	Redact func([]byte) []byte
-	// RecordBytes bounds the operations and output of a recording together, and separately its input. Default 4 MiB.
+	// RecordBytes bounds the operations and output of a recording together, and separately its input. Default 4 MiB. A
+	// recording.Store keeps no recording of more than 64 MiB.
 	RecordBytes int
 	// RecordMemory bounds the recordings of all live calls together, in addition to 64 KiB for each. Default 256 MiB.
 	RecordMemory int64

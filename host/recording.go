@@ -43,7 +43,7 @@ type Recording struct {
 	// number.
 	Operations []byte
 	Recorded   int
-	// Cut says why the recording is incomplete: "bytes" if it reached Options.RecordBytes or a million operations, "memory" if all recordings together
+	// Cut says why the recording is incomplete: "bytes" if it reached Options.RecordBytes, a million operations or four million values, "memory" if all recordings together
 	// reached Options.RecordMemory, "input" if input and code alone exceed
 	// Options.RecordBytes. Operations has the operations before that. Cut
 	// is empty for a complete recording.
@@ -197,6 +197,9 @@ const (
 
 // maxRecorded is how many operations a recording has at most. Each takes up to 300 bytes when it is read.
 const maxRecorded = 1 << 20
+
+// maxName is how many bytes of the name of an interface, a function or a binding are read.
+const maxName = 256
 
 // record is the recording of a running call.
 type record struct {
@@ -384,18 +387,39 @@ func (o RecordedOperation) String() string {
 	return text
 }
 
-// maxShown is how many bytes of arguments or an answer are shown.
-const maxShown = 200
+const (
+	// maxShown is how many bytes of arguments or an answer are shown.
+	maxShown = 200
+	// maxShownText is how many bytes of text all operations have.
+	maxShownText = 128 * mib
+)
 
 // All reads the recorded operations. known has their interfaces, such as those of [Host.WIT]; the values of others are not shown. If
 // it returns a *[DamagedError], it also returns the operations before the damage.
 func (r *Recording) All(known *abi.Resolve) ([]RecordedOperation, error) {
 	list, err := r.parse(known)
-	shown := make([]RecordedOperation, len(list))
+	shown := make([]RecordedOperation, 0, len(list))
+	d, size := &decoder{}, 0
 	for i, o := range list {
-		shown[i] = o.shown()
+		one := o.shown(d)
+		if d.values > maxRecordedValues {
+			return shown, &DamagedError{i + 1, d.err.Error()}
+		}
+		if size += one.size(); size > maxShownText {
+			return shown, &DamagedError{i + 1, fmt.Sprintf("with it, the operations are more than %s of text", printable.Size(maxShownText))}
+		}
+		shown = append(shown, one)
 	}
 	return shown, err
+}
+
+// size is how many bytes of text the operation has.
+func (o RecordedOperation) size() int {
+	n := len(o.Interface) + len(o.Func) + len(o.Binding) + len(o.Args) + len(o.Answer)
+	if e := o.Error; e != nil {
+		n += len(e.Kind) + len(e.Message) + len(e.Stack) + len(e.Limit) + len(e.Value) + len(e.Detail)
+	}
+	return n
 }
 
 // recordedOperation is one operation in its recorded form.
@@ -408,7 +432,11 @@ type recordedOperation struct {
 }
 
 // line makes text of a recording safe for a terminal, on one line.
-func line(s string) string { return strings.Join(strings.Fields(printable.Short(s, 4*kib)), " ") }
+func line(s string) string { return lineOf(s, 4*kib) }
+
+func lineOf(s string, max int) string {
+	return strings.Join(strings.Fields(printable.Short(s, max)), " ")
+}
 
 func (r *Recording) parse(known *abi.Resolve) ([]recordedOperation, error) {
 	d := &decoder{rest: r.Operations}
@@ -418,7 +446,7 @@ func (r *Recording) parse(known *abi.Resolve) ([]recordedOperation, error) {
 		if length == nil {
 			return ""
 		}
-		return line(string(d.take(uint64(length[0])<<8 | uint64(length[1]))))
+		return lineOf(string(d.take(uint64(length[0])<<8|uint64(length[1]))), maxName)
 	}
 	for len(d.rest) > 0 && d.err == nil {
 		if len(list) == maxRecorded {
@@ -434,7 +462,7 @@ func (r *Recording) parse(known *abi.Resolve) ([]recordedOperation, error) {
 			functions = append(functions, f)
 		}
 		o := functions[index]
-		o.binding = line(string(d.bytes()))
+		o.binding = lineOf(string(d.bytes()), maxName)
 		kind := d.number(argsDigest)
 		o.args = append([]byte{byte(kind)}, d.sized()...)
 		if answer := d.number(answerError); answer == answerValue {
@@ -461,7 +489,8 @@ func (r *Recording) parse(known *abi.Resolve) ([]recordedOperation, error) {
 // key returns equal keys for operations that do the same.
 func (o recordedOperation) key() string { return o.iface + "#" + o.name + "\x00" + string(o.args) }
 
-func (o recordedOperation) shown() RecordedOperation {
+// shown reads an operation with d, which counts the values of all operations.
+func (o recordedOperation) shown(d *decoder) RecordedOperation {
 	s := RecordedOperation{Interface: o.iface, Func: o.name, Binding: o.binding, Args: "...", Answer: "...", Error: o.outcome}
 	if o.args[0] == argsDigest {
 		s.Args = fmt.Sprintf("sha256:%x", o.args[min(len(o.args), 9):])
@@ -477,7 +506,7 @@ func (o recordedOperation) shown() RecordedOperation {
 		return s
 	}
 	if o.args[0] == argsWhole {
-		d := &decoder{rest: o.args[1:]}
+		d.rest, d.err = o.args[1:], nil
 		var text []byte
 		for i, p := range o.fn.Params {
 			v := d.value(p.Type)
@@ -493,7 +522,7 @@ func (o recordedOperation) shown() RecordedOperation {
 		s.Args = printable.Short(string(text), maxShown)
 	}
 	if o.outcome == nil {
-		d := &decoder{rest: o.answer}
+		d.rest, d.err = o.answer, nil
 		v := d.value(o.fn.Result)
 		if d.err != nil {
 			s.Answer = "(damaged)"

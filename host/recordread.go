@@ -22,8 +22,9 @@ type RecordedValues struct {
 func (r *Recording) Values(known *abi.Resolve) ([]RecordedValues, error) {
 	list, damage := r.parse(known)
 	all := make([]RecordedValues, 0, len(list))
+	d := &decoder{}
 	for i, o := range list {
-		v, err := o.values()
+		v, err := o.values(d)
 		if err != nil {
 			return all, &DamagedError{i + 1, err.Error()}
 		}
@@ -32,13 +33,14 @@ func (r *Recording) Values(known *abi.Resolve) ([]RecordedValues, error) {
 	return all, damage
 }
 
-func (o recordedOperation) values() (RecordedValues, error) {
+// values reads an operation with d, which counts the values of all operations.
+func (o recordedOperation) values(d *decoder) (RecordedValues, error) {
 	v := RecordedValues{Interface: o.iface, Func: o.name, Binding: o.binding, Type: o.fn, Error: o.outcome}
 	if o.fn == nil {
 		return v, nil
 	}
 	if o.args[0] == argsWhole {
-		d := &decoder{rest: o.args[1:]}
+		d.rest = o.args[1:]
 		v.Args = make([]abi.Value, len(o.fn.Params))
 		for i, p := range o.fn.Params {
 			v.Args[i] = d.value(p.Type)
@@ -50,7 +52,7 @@ func (o recordedOperation) values() (RecordedValues, error) {
 	if o.outcome != nil {
 		return v, nil
 	}
-	d := &decoder{rest: o.answer}
+	d.rest = o.answer
 	v.Answer = d.value(o.fn.Result)
 	return v, d.end()
 }

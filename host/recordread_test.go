@@ -2,8 +2,10 @@ package host_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stilehost/stile/abi"
@@ -58,8 +60,46 @@ func TestForgedOperations(t *testing.T) {
 	}
 	one := make([]byte, 12)
 	r := host.Recording{Operations: append(make([]byte, 16), bytes.Repeat(one, 3<<20)...), Recorded: 3<<20 + 1}
-	var damaged *host.DamagedError
-	if list, err := r.Values(known); !errors.As(err, &damaged) || len(list) != 1<<20 {
+	if list, err := r.Values(known); !isDamaged(err) || len(list) != 1<<20 {
 		t.Errorf("%d operations, %v", len(list), err)
+	}
+	// Each value takes a byte here, and 40 bytes when it is read.
+	const many = 5 << 20
+	answer := append(binary.AppendUvarint(nil, many), make([]byte, 2*many)...)
+	r = host.Recording{Operations: forged(abi.EnvInterface, "[method]env.names", []byte{1}, answer), Recorded: 1}
+	if list, err := r.Values(known); !isDamaged(err) || len(list) != 0 {
+		t.Errorf("%d operations of many values, %v", len(list), err)
+	}
+	if list, err := r.All(known); !isDamaged(err) || len(list) != 0 {
+		t.Errorf("%d operations of many values, %v", len(list), err)
+	}
+	// The names stand once, and each of the operations has them.
+	name := strings.Repeat("n", 10_000)
+	r = host.Recording{Operations: append(forged(name, name, nil, nil), bytes.Repeat(one, 400_000)...), Recorded: 400_001}
+	if list, err := r.All(known); !isDamaged(err) || len(list) == 0 || len(list) > 300_000 {
+		t.Errorf("%d operations with long names, %v", len(list), err)
+	}
+}
+
+// forged is the recorded form of an operation.
+func forged(in, name string, args, answer []byte) []byte {
+	b := []byte{0}
+	for _, s := range []string{in, name} {
+		b = append(binary.BigEndian.AppendUint16(b, uint16(len(s))), s...)
+	}
+	b = append(b, 0) // the binding
+	for _, part := range [][]byte{args, answer} {
+		b = append(binary.LittleEndian.AppendUint32(append(b, 0), uint32(len(part))), part...)
+	}
+	return b
+}
+
+// TestForgedPark replays a recording with an operation that no host records.
+func TestForgedPark(t *testing.T) {
+	h := newHost(t, host.Options{})
+	c := guest{call: returns}.load(t, h)
+	r := &host.Recording{Component: c.Digest(), Tool: "t", Input: []byte("{}"), Operations: forged(abi.PollInterface, "park", []byte{1, 2}, []byte{1}), Recorded: 1}
+	if got, err := c.Replay(t.Context(), r, host.ReplayOptions{Deny: true}); err != nil || got.Recorded != 1 || got.Answered != 0 {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }

@@ -18,6 +18,9 @@ import (
 // maxArgument is how many bytes of an operation's arguments a recording keeps. For longer ones, it keeps the digest.
 const maxArgument = 4 * kib
 
+// maxRecordedValues is how many values the operations of a recording have at most. Each takes up to 60 bytes when it is read.
+const maxRecordedValues = 4 << 20
+
 // redacted replaces the value of a header that carries a credential in a recording.
 const redacted = "[redacted]"
 
@@ -28,6 +31,8 @@ type encoder struct {
 	// max bounds buf. A value that does not fit sets full.
 	max  int
 	full bool
+	// values counts the values in buf. More than maxRecordedValues set full.
+	values int
 	// redact, if not nil, replaces the parts of texts and bytes that
 	// must not be kept. altered reports whether it replaced something.
 	redact  func([]byte) []byte
@@ -116,7 +121,7 @@ const (
 
 // arguments writes one of the two, and its length.
 func (e *encoder) arguments(params []abi.Field, args []abi.Value) {
-	kind := len(e.buf)
+	kind, values := len(e.buf), e.values
 	e.byte(argsWhole)
 	e.sized(func() {
 		e.brief, e.from, e.size = true, len(e.buf), 0
@@ -125,8 +130,10 @@ func (e *encoder) arguments(params []abi.Field, args []abi.Value) {
 		}
 		e.brief = false
 		if e.sum == nil {
+			e.full = e.full || e.values > maxRecordedValues
 			return
 		}
+		e.values = values
 		e.sum.Write(e.buf[e.from:])
 		e.buf = e.sum.Sum(binary.LittleEndian.AppendUint64(e.buf[:e.from], e.size))
 		e.buf[kind], e.sum = argsDigest, nil
@@ -136,6 +143,10 @@ func (e *encoder) arguments(params []abi.Field, args []abi.Value) {
 // value writes v of type t. t is nil for no type.
 func (e *encoder) value(t *abi.Type, v abi.Value) {
 	if t == nil {
+		return
+	}
+	if e.values++; e.values > maxRecordedValues && !e.brief { // brief values are few, or only a digest remains
+		e.full = true
 		return
 	}
 	switch t.Kind {
@@ -253,8 +264,9 @@ var errMalformed = errors.New("malformed")
 // anywhere: it fails instead of panicking, and makes only values that
 // its type allows. After the first error, it reads zeros.
 type decoder struct {
-	rest []byte
-	err  error
+	rest   []byte
+	err    error
+	values int // how many it has read
 	// handle, if not nil, returns the handle for a number of the recording.
 	handle func(t *abi.Type, r abi.Rep) (abi.Rep, error)
 }
@@ -319,6 +331,9 @@ func (d *decoder) sized() []byte {
 func (d *decoder) value(t *abi.Type) abi.Value {
 	if t == nil {
 		return nil
+	}
+	if d.values++; d.values > maxRecordedValues {
+		d.fail(fmt.Errorf("more than %d values", maxRecordedValues))
 	}
 	switch t.Kind {
 	case abi.KindBool:

@@ -136,17 +136,18 @@ func (p *player) index() {
 		if args.err != nil || answer.err != nil {
 			continue
 		}
-		switch answered := answered.(type) {
-		case []abi.Value: // poll
+		switch given := given.(type) {
+		case []abi.Value: // poll, or park in a recording that somebody forged
+			answered, _ := answered.([]abi.Value)
 			for _, at := range answered {
-				if list := given.([]abi.Value); int(at.(uint32)) < len(list) {
-					p.ready[list[at.(uint32)].(abi.Rep)] = true
+				if int(at.(uint32)) < len(given) {
+					p.ready[given[at.(uint32)].(abi.Rep)] = true
 				}
 			}
-		case bool:
-			p.ready[given.(abi.Rep)] = answered || p.ready[given.(abi.Rep)]
-		default:
-			p.ready[given.(abi.Rep)] = true
+		case abi.Rep:
+			if was, is := answered.(bool); !is || was { // ready, or block
+				p.ready[given] = true
+			}
 		}
 	}
 }
@@ -355,6 +356,6 @@ func (o Outcome) String() string {
 
 // call is the operation without its answer.
 func (o recordedOperation) call() string {
-	s := o.shown()
+	s := o.shown(&decoder{})
 	return s.Interface + "#" + s.Func + "(" + s.Args + ")"
 }

@@ -36,7 +36,7 @@ type shownCall struct {
 	Result host.Outcome `json:"result"`
 	// Code is the JavaScript that stile code ran, if it made the call.
 	Code string `json:"code,omitempty"`
-	// Input and Output are JSON, or text if they are not valid JSON.
+	// Input and Output are JSON, or the beginning of the text if they are not valid JSON.
 	Input        any               `json:"input"`
 	Output       any               `json:"output,omitempty"`
 	OutputDigest string            `json:"outputDigest,omitempty"`
@@ -82,6 +82,9 @@ func (c *callsShowCommand) Run(ctx context.Context, s *streams) (err error) {
 	return err
 }
 
+// maxNoJSON is how many bytes are shown of text that should be JSON. Escaped, it takes six times as much.
+const maxNoJSON = 1 << 20
+
 func jsonOrText(b []byte) any {
 	switch {
 	case b == nil:
@@ -89,7 +92,7 @@ func jsonOrText(b []byte) any {
 	case json.Valid(b):
 		return json.RawMessage(b)
 	default:
-		return string(b)
+		return printable.Cut(string(b), maxNoJSON)
 	}
 }
 

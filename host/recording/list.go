@@ -58,7 +58,8 @@ func (s *Store) List(ctx context.Context, f Filter) (list []Summary, dropped int
 		if err := c.Row(ctx, `SELECT coalesce(sum(calls), 0) FROM dropped WHERE at >= ?`, since).Scan(&dropped); err != nil {
 			return err
 		}
-		for row, err := range c.Rows(ctx, `SELECT `+columns+` FROM call
+		// Another program may have written texts of any size.
+		for row, err := range c.Rows(ctx, `SELECT id, started, duration, substr(component, 1, 1000), substr(tool, 1, 1000), substr(outcome, 1, 1000), operations, substr(cut, 1, 1000) FROM call
 			WHERE (?1 = '' OR tool = ?1) AND started >= ?2 AND (NOT ?3 OR outcome <> 'ok') ORDER BY id DESC LIMIT ?4`,
 			f.Tool, since, f.Failed, f.Limit) {
 			if err != nil {

@@ -383,12 +383,39 @@ func TestBombs(t *testing.T) {
 	if _, err := s.decoder.DecodeAll(bomb, nil); err == nil {
 		t.Errorf("%d bytes became more than %d", len(bomb), maxBody)
 	}
+	large := call(0)
+	large.Input = make([]byte, maxRecording)
+	body, err := encode(large)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body = s.encoder.EncodeAll(body, nil)
+	digest := sha256.Sum256(body)
+	text := strings.Repeat("x", 2000)
+	if err := s.db.Update(t.Context(), func(c *sqlite.Conn) error {
+		_, err := c.Exec(t.Context(), `INSERT INTO call (started, duration, component, tool, outcome, operations, cut, digest, body) VALUES (0, 0, ?1, ?1, ?1, 0, ?1, ?2, ?3)`, text, digest[:], body)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Get(t.Context(), 1); !errors.As(err, new(*DamagedError)) || !strings.Contains(err.Error(), "size") {
+		t.Errorf("%d bytes became more than %d: %v", len(body), maxRecording, err)
+	}
+	got, _, err := s.List(t.Context(), Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range got {
+		if len(one.Component) != 1000 || len(one.Tool) != 1000 || len(one.Outcome) != 1000 || len(one.Cut) != 1000 {
+			t.Errorf("listed %+v", one)
+		}
+	}
 	// Values that take 40 times their bytes when they are decoded.
 	head := []byte(`{"version":1,"denials":[` + strings.Repeat("{},", 4<<20) + `{}]}`)
-	body := append(append(binary.AppendUvarint(nil, uint64(len(head))), head...), 0, 0, 0)
+	body = append(append(binary.AppendUvarint(nil, uint64(len(head))), head...), 0, 0, 0)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := decode(body)
+	_, err = decode(body)
 	runtime.ReadMemStats(&after)
 	if took := after.TotalAlloc - before.TotalAlloc; err == nil || took > 1<<20 {
 		t.Errorf("%d bytes took %d to decode: %v", len(body), took, err)

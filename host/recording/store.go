@@ -145,7 +145,8 @@ type Store struct {
 	db      *sqlite.DB
 	options Options
 	encoder *zstd.Encoder
-	decoder *zstd.Decoder
+	decoder *zstd.Decoder       // of components
+	bodies  *zstd.Decoder       // of recordings
 	room    *semaphore.Weighted // bytes of room in the queue
 
 	mu      sync.Mutex
@@ -160,8 +161,10 @@ type Store struct {
 }
 
 const (
-	// maxBody bounds the decompressed size of a row.
-	maxBody = 256 << 20
+	// maxBody bounds the decompressed size of a component, and maxRecording that of a recording. With the default of
+	// host.Options.RecordBytes, no recording is larger.
+	maxBody      = 256 << 20
+	maxRecording = 64 << 20
 	// MaxRow is the largest row of the store, in bytes. Only another program can have written a larger one.
 	MaxRow = maxBody + 1<<20
 )
@@ -184,6 +187,9 @@ func Open(ctx context.Context, file string, o Options) (*Store, error) {
 	if s.decoder, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxBody)); err != nil {
 		return nil, err
 	}
+	if s.bodies, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxRecording)); err != nil {
+		return nil, err
+	}
 	if s.db, err = sqlite.Open(ctx, file, schema); err != nil {
 		return nil, err
 	}
@@ -197,6 +203,7 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.Flush()
 	s.decoder.Close()
+	s.bodies.Close()
 	return errors.Join(s.encoder.Close(), s.db.Close())
 }
 
@@ -321,7 +328,7 @@ func (s *Store) append(ctx context.Context, batch []*host.Recording) {
 	var rows []row
 	for _, r := range batch {
 		body, err := encode(r)
-		if err == nil && len(body) > maxBody {
+		if err == nil && len(body) > maxRecording {
 			err = fmt.Errorf("a recording of %d bytes", len(body))
 		}
 		if err != nil {
@@ -626,7 +633,7 @@ func (s *Store) Get(ctx context.Context, id int64) (*host.Recording, error) {
 	if sum := sha256.Sum256(body); string(sum[:]) != string(digest) {
 		return nil, damaged("its digest does not match its content")
 	}
-	plain, err := s.decoder.DecodeAll(body, nil)
+	plain, err := s.bodies.DecodeAll(body, nil)
 	if err != nil {
 		return nil, damaged(err.Error())
 	}
