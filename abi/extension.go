@@ -40,6 +40,9 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
+// MaxProblems is how many problems a report lists: of an input, of a source, of an extension.
+const MaxProblems = 20
+
 // Failure is a tool's own failure. It is only the guest's word.
 type Failure struct {
 	Name    string `json:"name"`

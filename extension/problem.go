@@ -57,9 +57,6 @@ func Stages(types bool) []Stage {
 	return all
 }
 
-// MaxProblems is how many problems a stage reports.
-const MaxProblems = 20
-
 // ProblemsError reports an extension that did not pass a stage. The active version stays.
 type ProblemsError struct {
 	Stage    Stage

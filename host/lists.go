@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/host/internal/schema"
 )
 
 // maxLists says how many elements each list may have in the functions that the host itself implements or calls. A place is the
@@ -14,10 +13,10 @@ import (
 // without an entry is bounded all the same, and a list<u8> by [abi.MaxBytes].
 var maxLists = map[string]int{
 	"extension/tools.describe.result":                 maxTools,
-	"extension/tools.call.result.error.invalid-input": schema.MaxProblems, // the rest is cut off
+	"extension/tools.call.result.error.invalid-input": abi.MaxProblems, // the rest is cut off
 
-	"extension/stepwise.start.result.error.invalid-input":  schema.MaxProblems,
-	"extension/stepwise.resume.result.error.invalid-input": schema.MaxProblems,
+	"extension/stepwise.start.result.error.invalid-input":  abi.MaxProblems,
+	"extension/stepwise.resume.result.error.invalid-input": abi.MaxProblems,
 
 	"env.env.names.result": 10_000,
 	"env.env.subset.names": 10_000,

@@ -285,8 +285,8 @@ func (c *Component) failure(code *Code, v abi.Value, known *definitionSet, denia
 	case caseUnknownTool:
 		return &UnknownToolError{Tool: printable.Short(outcome.Value.(string), 64), Known: known.names()}
 	case caseInvalidInput:
-		if list := outcome.Value.([]abi.Value); len(list) > schema.MaxProblems {
-			outcome.Value = list[:schema.MaxProblems]
+		if list := outcome.Value.([]abi.Value); len(list) > abi.MaxProblems {
+			outcome.Value = list[:abi.MaxProblems]
 		}
 		var problems []abi.Problem
 		if err := decode(t, &problems); err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/evanw/esbuild/pkg/api"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/turns"
@@ -24,7 +25,7 @@ import (
 
 // BuildError reports what is wrong with a source, or with the packages that it asks for.
 type BuildError struct {
-	// Problems has at least one problem, and at most 20 of a bundle.
+	// Problems has at least one problem, and at most [abi.MaxProblems] of a bundle.
 	Problems []Problem
 }
 
@@ -91,10 +92,9 @@ func (b *bundled) Uses(word string) bool { return b.words()[word] }
 var word = lazyregexp.New(`[\pL\p{Nl}$_][\pL\p{Nl}\p{Mn}\p{Mc}\p{Nd}\p{Pc}$]*`)
 
 const (
-	maxSource   = 8 << 20 // bytes, of all files of a source
-	maxFiles    = 4000
-	maxProblems = 20
-	maxSnippet  = 160 // characters
+	maxSource  = 8 << 20 // bytes, of all files of a source
+	maxFiles   = 4000
+	maxSnippet = 160 // characters
 
 	maxBundleTime = 30 * time.Second
 	// maxBundleWork bounds the processor time that parsing all files may take, by an estimate that is too high for most code.
@@ -644,7 +644,7 @@ func (b *bundler) problems(messages []api.Message) []Problem {
 // problemsOf are the first of what esbuild found wrong.
 func problemsOf(messages []api.Message) []Problem {
 	var problems []Problem
-	for _, m := range messages[:min(len(messages), maxProblems)] {
+	for _, m := range messages[:min(len(messages), abi.MaxProblems)] {
 		p := Problem{Text: m.Text}
 		if at := m.Location; at != nil {
 			file := strings.TrimPrefix(at.File, inSource+":")

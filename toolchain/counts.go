@@ -36,12 +36,7 @@ func keepCounts(wasm []byte) ([]byte, found, error) {
 			}
 		case wasmbin.SectionImport:
 			for range r.Count() {
-				r.Name()
-				r.Name()
-				if kind := r.Byte(); kind != 0 {
-					r.Fail("import of kind %d is not supported", kind)
-				}
-				k.functions = append(k.functions, r.U32())
+				k.functions = append(k.functions, importedFunction(r))
 			}
 			k.imports = len(k.functions)
 		case wasmbin.SectionFunction:
@@ -547,7 +542,7 @@ func (k *counts) execute(f *flow, l *label, op byte, at int, operand *wasmbin.Re
 		case n == 10 || n == 11: // memory.copy, memory.fill
 			pops = 3
 		default:
-			k.code.Fail("instruction %#x %d is not supported", op, n)
+			k.code.Unsupported(op, n)
 		}
 	case op >= 0x29 && op <= 0x35, op == wasmbin.OpMemoryGrow, op == 0x45, op == 0x50, op >= 0x67 && op <= 0x69, op >= 0x79 && op <= 0x7b,
 		op >= 0x8b && op <= 0x91, op >= 0x99 && op <= 0x9f, op >= 0xa8 && op <= 0xc4:
@@ -555,7 +550,7 @@ func (k *counts) execute(f *flow, l *label, op byte, at int, operand *wasmbin.Re
 	case op >= 0x46 && op <= 0xa6: // what is left has two operands
 		pops, pushes = 2, 1
 	default:
-		k.code.Fail("instruction %#x is not supported", op)
+		k.code.Unsupported(op)
 	}
 	if !k.need(f, l, pops) {
 		return

@@ -255,12 +255,7 @@ func importMemory(r *wasmbin.Reader, functions *uint32) []byte {
 	n := r.Count()
 	start := r.Pos
 	for range n {
-		r.Name()
-		r.Name()
-		if kind := r.Byte(); kind != 0 {
-			r.Fail("import of kind %d is not supported", kind)
-		}
-		r.U32()
+		importedFunction(r)
 		if r.Err != nil {
 			return nil
 		}

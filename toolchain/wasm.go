@@ -18,11 +18,21 @@ func instruction(r *wasmbin.Reader) byte {
 	case op >= 0x28 && op <= 0x3e && first >= sharedMemory, (op == 0x3f || op == wasmbin.OpMemoryGrow) && first != 0:
 		r.Fail("access to more than one memory")
 	case op == wasmbin.OpBulk && (first == memoryInit || first == dataDrop):
-		r.Fail("instruction %#x %d is not supported", op, first)
+		r.Unsupported(op, first)
 	case op == wasmbin.OpReturnCall, op == wasmbin.OpReturnCallTable, op == wasmbin.OpVector:
-		r.Fail("instruction %#x is not supported", op)
+		r.Unsupported(op)
 	}
 	return op
+}
+
+// importedFunction reads an import of an engine, which is a function, and returns the index of its type.
+func importedFunction(r *wasmbin.Reader) uint32 {
+	r.Name()
+	r.Name()
+	if kind := r.Byte(); kind != 0 {
+		r.Fail("import of kind %d is not supported", kind)
+	}
+	return r.U32()
 }
 
 // nameSection names one function.

@@ -136,7 +136,7 @@ const archiveAge = 90 * 24 * time.Hour
 
 type auditArchive struct {
 	File   string `arg:"" help:"File to write. It must not exist."`
-	Before string `placeholder:"TIME" default:"${archiveAge}" help:"Move entries older than this: a duration like 24h, a date like 2026-01-31, or a time like 2026-01-31T12:00:00Z. Default: ${archiveDays} days ago. Entries of the last day stay."`
+	Before string `placeholder:"TIME" default:"${archiveAge}" help:"Move entries older than this: a duration like 24h, a date like 2026-01-31, or a time like 2026-01-31T12:00:00Z. Default: ${archiveDays} days ago. Entries of the last ${minArchiveAge} stay."`
 	asJSON
 }
 

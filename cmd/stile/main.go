@@ -148,16 +148,17 @@ func parserOf(ctx context.Context, s *streams, grammar any) (*kong.Kong, error) 
 // numbers are the numbers of other packages that help states.
 func numbers() kong.Vars {
 	return kong.Vars{
-		"unused":      hours(lifecycle.DefaultUnused),
-		"archiveAge":  hours(archiveAge),
-		"archiveDays": strconv.Itoa(int(archiveAge / (24 * time.Hour))),
-		"minDigest":   strconv.Itoa(lifecycle.MinDigest),
-		"maxContext":  strconv.Itoa(workspace.MaxContext),
-		"rounds":      strconv.Itoa(generate.DefaultRounds),
-		"tokens":      strconv.Itoa(generate.DefaultTokens),
-		"temperature": fmt.Sprint(model.DefaultTemperature),
-		"maxTokens":   strconv.Itoa(model.DefaultMaxTokens),
-		"timeout":     fmt.Sprintf("%dm", model.DefaultTimeout/time.Minute),
+		"unused":        hours(lifecycle.DefaultUnused),
+		"archiveAge":    hours(archiveAge),
+		"minArchiveAge": hours(lifecycle.MinArchiveAge),
+		"archiveDays":   strconv.Itoa(int(archiveAge / (24 * time.Hour))),
+		"minDigest":     strconv.Itoa(lifecycle.MinDigest),
+		"maxContext":    strconv.Itoa(workspace.MaxContext),
+		"rounds":        strconv.Itoa(generate.DefaultRounds),
+		"tokens":        strconv.Itoa(generate.DefaultTokens),
+		"temperature":   fmt.Sprint(model.DefaultTemperature),
+		"maxTokens":     strconv.Itoa(model.DefaultMaxTokens),
+		"timeout":       fmt.Sprintf("%dm", model.DefaultTimeout/time.Minute),
 	}
 }
 

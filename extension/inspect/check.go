@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/jslex"
@@ -30,7 +31,7 @@ func Check(fsys fs.FS, entry string, manifestTools []string) (derived *Derived, 
 	default:
 		c.entry(f, m)
 	}
-	return c.made, c.problems[:min(len(c.problems), extension.MaxProblems)]
+	return c.made, c.problems[:min(len(c.problems), abi.MaxProblems)]
 }
 
 type checker struct {

@@ -87,7 +87,7 @@ func derive(f *files, entry string) (*Derived, error) {
 }
 
 func refuse(problems ...extension.Problem) error {
-	return &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems[:min(len(problems), extension.MaxProblems)]}
+	return &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems[:min(len(problems), abi.MaxProblems)]}
 }
 
 func unreadable(name string, err error) extension.Problem {
@@ -136,7 +136,7 @@ func (d *deriver) derive() {
 		default:
 			d.add(f)
 		}
-		if functions++; functions > extension.MaxTools || len(d.problems) >= extension.MaxProblems {
+		if functions++; functions > extension.MaxTools || len(d.problems) >= abi.MaxProblems {
 			break
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 )
 
@@ -420,7 +421,7 @@ func TestDeriveOverloads(t *testing.T) {
 func TestProblemsAreBounded(t *testing.T) {
 	for _, text := range []string{"export {" + strings.Repeat("a,", 1<<12) + "}", strings.Repeat("export ", 1<<12)} {
 		m, err := newFiles(tree("a.ts", text)).read("a.ts", extension.MaxSource)
-		if err != nil || len(m.refused) == 0 || len(m.refused) > extension.MaxProblems {
+		if err != nil || len(m.refused) == 0 || len(m.refused) > abi.MaxProblems {
 			t.Errorf("%.20s: got %d problems, %v", text, len(m.refused), err)
 		}
 	}

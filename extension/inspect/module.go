@@ -3,6 +3,7 @@ package inspect
 import (
 	"strings"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/jslex"
 )
@@ -162,7 +163,7 @@ func (m *module) declare(i int) {
 }
 
 func (m *module) refuse(i int, text, fix string) {
-	if len(m.refused) < extension.MaxProblems {
+	if len(m.refused) < abi.MaxProblems {
 		m.refused = append(m.refused, *m.problemAt(i, text, fix))
 	}
 }

@@ -31,15 +31,15 @@ type archived struct {
 	Hash  string          `json:"hash"` // in hex
 }
 
-// youngest is the minimum age of an archived entry. Budgets count younger ones.
-const youngest = 24 * time.Hour
+// MinArchiveAge is the minimum age of an archived entry. Budgets count younger ones.
+const MinArchiveAge = 24 * time.Hour
 
 // ArchiveAudit moves the entries from before a time to an archive, as lines of JSON in order, and returns how many. When the archive
 // is durable, they leave the log in one transaction, with an entry that says who moved them and up to which hash. Others can write
-// to the store meanwhile. The chain continues across the archive: [Manager.VerifyAudit] checks both. Entries of the last day stay.
+// to the store meanwhile. The chain continues across the archive: [Manager.VerifyAudit] checks both. Entries younger than [MinArchiveAge] stay.
 // After an error, nothing has left the store.
 func (m *Manager) ArchiveAudit(ctx context.Context, before time.Time, d Decision, to Archive) (moved int64, err error) {
-	if limit := m.options.Now().Add(-youngest); before.After(limit) {
+	if limit := m.options.Now().Add(-MinArchiveAge); before.After(limit) {
 		before = limit
 	}
 	for more := true; more; { // so that no archive has calls that were dropped

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
@@ -191,14 +192,14 @@ func read(output []byte) (found []diagnostic, err error) {
 	if first, err := d.Token(); err != nil || first != json.Delim('[') {
 		return nil, cmp.Or(err, errors.New("it is not a list"))
 	}
-	for d.More() && len(found) < extension.MaxProblems {
+	for d.More() && len(found) < abi.MaxProblems {
 		var one diagnostic
 		if err := d.Decode(&one); err != nil {
 			return nil, err
 		}
 		found = append(found, one)
 	}
-	if len(found) < extension.MaxProblems {
+	if len(found) < abi.MaxProblems {
 		_, err = d.Token() // the end of the list
 	}
 	return found, err

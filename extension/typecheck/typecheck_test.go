@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
@@ -323,13 +324,13 @@ func TestNotChecked(t *testing.T) {
 
 // TestManyDiagnostics has the compiler say more than is shown: the rest is not read.
 func TestManyDiagnostics(t *testing.T) {
-	output := []byte(`[{"file":"a.ts","line":1,"column":1}` + strings.Repeat(`,{"file":"a.ts","line":1,"column":1}`, extension.MaxProblems) + strings.Repeat(`,{}`, 1<<20) + `]`)
+	output := []byte(`[{"file":"a.ts","line":1,"column":1}` + strings.Repeat(`,{"file":"a.ts","line":1,"column":1}`, abi.MaxProblems) + strings.Repeat(`,{}`, 1<<20) + `]`)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	err := problems(output, map[string]string{"a.ts": ""})
 	runtime.ReadMemStats(&after)
 	found, ok := errors.AsType[*extension.ProblemsError](err)
-	if took := after.TotalAlloc - before.TotalAlloc; !ok || len(found.Problems) != extension.MaxProblems || took > 1<<20 {
+	if took := after.TotalAlloc - before.TotalAlloc; !ok || len(found.Problems) != abi.MaxProblems || took > 1<<20 {
 		t.Errorf("%d bytes took %d: %v", len(output), took, err)
 	}
 	for _, bad := range []string{``, `null`, `{}`, `[`, `[1]`, `[{}`} {

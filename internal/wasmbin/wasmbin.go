@@ -316,8 +316,17 @@ func (r *Reader) Operands(op byte) {
 	case op == OpVector:
 		r.vector(r.U32())
 	default:
-		r.Fail("instruction %#x is not supported", op)
+		r.Unsupported(op)
 	}
+}
+
+// Unsupported fails because of an instruction: its first byte, and for [OpBulk] the number that follows.
+func (r *Reader) Unsupported(op byte, number ...uint32) {
+	text := fmt.Sprintf("instruction %#x", op)
+	for _, n := range number {
+		text += fmt.Sprintf(" %d", n)
+	}
+	r.Fail("%s is not supported", text)
 }
 
 // memory skips an alignment, an optional memory index, and an offset.
@@ -338,7 +347,7 @@ func (r *Reader) bulk(op uint32) {
 	case op <= 17:
 		r.Numbers(1)
 	default:
-		r.Fail("instruction %#x %d is not supported", OpBulk, op)
+		r.Unsupported(OpBulk, op)
 	}
 }
 

@@ -53,7 +53,7 @@ func schemaError(err error) error {
 
 // schemaProblems lists what is wrong in a schema that its metaschema does not admit. within is its location, if e does not know it.
 func schemaProblems(list []abi.Problem, e *jsonschema.ValidationError, within []string) []abi.Problem {
-	if len(list) >= MaxProblems {
+	if len(list) >= abi.MaxProblems {
 		return list
 	}
 	if name, ok := e.ErrorKind.(*kind.PropertyNames); ok {
@@ -122,9 +122,6 @@ func jsonText(v any) string {
 	}
 	return printable.Cut(string(text), 200)
 }
-
-// MaxProblems is how many problems of a value are reported, by the host or by the guest.
-const MaxProblems = 20
 
 // List names each place and what is wrong there. whole, which may be empty, names the value as a whole.
 func List(whole string, problems []abi.Problem) string {

@@ -206,7 +206,7 @@ func (s *Schema) validate(ctx context.Context, room Room, input []byte) (err err
 
 // problems lists the leaves of a validation error: the places where something can be changed.
 func problems(list []abi.Problem, e *jsonschema.ValidationError) []abi.Problem {
-	if len(list) >= MaxProblems {
+	if len(list) >= abi.MaxProblems {
 		return list
 	}
 	if len(e.Causes) == 0 {
