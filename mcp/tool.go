@@ -10,11 +10,9 @@ import (
 
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/printable"
 )
-
-// maxSchemaDepth is how deep the schemas in answers may nest. The host has the same limit.
-const maxSchemaDepth = 128
 
 // toolOf returns a tool as a client sees it. It makes hidden characters in the author's texts visible.
 func toolOf(t lifecycle.Tool) (*sdk.Tool, error) {
@@ -74,7 +72,7 @@ func readSchema(text string) (any, error) {
 
 // printableJSON makes hidden characters in a schema visible, and removes what would make a client send headers.
 func printableJSON(value any, depth int) (any, error) {
-	if depth > maxSchemaDepth {
+	if depth > host.MaxSchemaDepth {
 		return nil, errors.New("its schema is nested too deep")
 	}
 	var err error

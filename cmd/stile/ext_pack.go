@@ -252,8 +252,8 @@ func (c *extImport) read(ctx context.Context, s *streams, e *extensions) (in *in
 	return in, err
 }
 
-// packLimits are the bounds of an extension's source.
-var packLimits = pack.Limits{Source: extension.MaxSource, Files: extension.MaxFiles}
+// packLimits are the bounds of an extension.
+var packLimits = pack.Limits{Component: maxComponent, Source: extension.MaxSource, Files: extension.MaxFiles}
 
 func (c *extImport) open(ctx context.Context) (*incoming, error) {
 	in := &incoming{}

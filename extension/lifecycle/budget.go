@@ -85,7 +85,7 @@ func (m *Manager) checkRoom(ctx context.Context, c *sqlite.Conn, scope extension
 		return nil
 	}
 	var others int
-	const query = "SELECT count(DISTINCT name) FROM release WHERE scope = ? AND name != ? AND state IN ('active', 'pending')"
+	const query = "SELECT count(DISTINCT name) FROM release WHERE scope = ? AND name != ? AND " + isLive
 	err := c.Row(ctx, query, scope.String(), name).Scan(&others)
 	if err == nil && others >= limit {
 		err = &BudgetError{Budget: "extensions in a scope", Limit: limit, Field: "limits.extensionsPerScope"}

@@ -77,7 +77,7 @@ func (m *Manager) list(ctx context.Context, v Viewer, most int, counted bool) (l
 }
 
 func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, v Viewer, scope extension.Scope, narrower map[string]extension.Scope, most int, counted bool) (list []Extension, err error) {
-	const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND state IN ('active', 'pending') ORDER BY name, id"
+	const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND " + isLive + " ORDER BY name, id"
 	for row, err := range c.Rows(ctx, query, scope.String()) {
 		if err != nil {
 			return nil, err
@@ -310,7 +310,7 @@ func (s Stats) Score() int {
 // are active or wait.
 func toolStats(ctx context.Context, c *sqlite.Conn, scope extension.Scope) (map[toolName]Stats, error) {
 	all := map[toolName]Stats{}
-	const listed = "scope = ?1 AND extension IN (SELECT name FROM release WHERE scope = ?1 AND state IN ('active', 'pending'))"
+	const listed = "scope = ?1 AND extension IN (SELECT name FROM release WHERE scope = ?1 AND " + isLive + ")"
 	for row, err := range c.Rows(ctx, "SELECT extension, tool, calls, failures, last_used, last_error FROM usage WHERE "+listed, scope.String()) {
 		var name toolName
 		var s Stats

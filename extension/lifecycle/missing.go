@@ -94,7 +94,7 @@ func (m *Manager) MissingExtension(ctx context.Context, v Viewer, name string) (
 // person can act there. Superseded releases do not count, because their successors do. Requests that a revocation denied are less
 // informative.
 func missing(ctx context.Context, c *sqlite.Conn, v Viewer, condition, value string) (*MissingError, error) {
-	const order = ` AND state != 'superseded' AND (scope IN (?2, ?3, ?4) OR ?5 AND state IN ('pending', 'active'))
+	const order = ` AND state != 'superseded' AND (scope IN (?2, ?3, ?4) OR ?5 AND ` + isLive + `)
 		ORDER BY CASE state WHEN 'pending' THEN 0 WHEN 'active' THEN 1 ELSE 2 END, CASE scope WHEN ?2 THEN 0 WHEN ?3 THEN 1 WHEN ?4 THEN 2 ELSE 3 END,
 			decided DESC, state = 'revoked' DESC, id DESC`
 	scopes := v.scopeTexts()

@@ -29,6 +29,9 @@ type Decision struct {
 	Reason string
 }
 
+// isLive is the condition that a release is active or waits for a person.
+const isLive = "state IN ('active', 'pending')"
+
 // NotFoundError reports a missing extension, version or request.
 type NotFoundError struct {
 	What string
@@ -406,7 +409,7 @@ func (m *Manager) Remove(ctx context.Context, scope extension.Scope, name string
 
 func (m *Manager) takeAway(ctx context.Context, scope extension.Scope, name string, to State, d Decision, kind string) (Release, error) {
 	return m.act(ctx, func(c *sqlite.Conn, _ func(string) (*Version, error)) (gone Release, err error) {
-		const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND state IN ('active', 'pending') ORDER BY state DESC, id"
+		const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND " + isLive + " ORDER BY state DESC, id"
 		var ended []Release
 		for row, err := range c.Rows(ctx, query, scope.String(), name) {
 			if err != nil {

@@ -111,7 +111,7 @@ func (m *Manager) withRoom(ctx context.Context, do func() error) error {
 }
 
 // ended is the condition that a version is neither active nor waits for a person.
-const ended = "NOT EXISTS (SELECT 1 FROM release WHERE release.digest = content.version AND release.state IN ('active', 'pending'))"
+const ended = "NOT EXISTS (SELECT 1 FROM release WHERE release.digest = content.version AND " + isLive + ")"
 
 // dropOldest drops the oldest versions that were never active, then the oldest components of other versions, until so many bytes are
 // free or nothing is left to drop. If the store as a whole is full, the author with the most goes first.
