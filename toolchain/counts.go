@@ -542,7 +542,7 @@ func (k *counts) execute(f *flow, l *label, op byte, at int, operand *wasmbin.Re
 		case n == 10 || n == 11: // memory.copy, memory.fill
 			pops = 3
 		default:
-			k.code.Unsupported(op, n)
+			k.code.UnsupportedBulk(n)
 		}
 	case op >= 0x29 && op <= 0x35, op == wasmbin.OpMemoryGrow, op == 0x45, op == 0x50, op >= 0x67 && op <= 0x69, op >= 0x79 && op <= 0x7b,
 		op >= 0x8b && op <= 0x91, op >= 0x99 && op <= 0x9f, op >= 0xa8 && op <= 0xc4:

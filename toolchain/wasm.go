@@ -18,7 +18,7 @@ func instruction(r *wasmbin.Reader) byte {
 	case op >= 0x28 && op <= 0x3e && first >= sharedMemory, (op == 0x3f || op == wasmbin.OpMemoryGrow) && first != 0:
 		r.Fail("access to more than one memory")
 	case op == wasmbin.OpBulk && (first == memoryInit || first == dataDrop):
-		r.Unsupported(op, first)
+		r.UnsupportedBulk(first)
 	case op == wasmbin.OpReturnCall, op == wasmbin.OpReturnCallTable, op == wasmbin.OpVector:
 		r.Unsupported(op)
 	}

@@ -320,14 +320,11 @@ func (r *Reader) Operands(op byte) {
 	}
 }
 
-// Unsupported fails because of an instruction: its first byte, and for [OpBulk] the number that follows.
-func (r *Reader) Unsupported(op byte, number ...uint32) {
-	text := fmt.Sprintf("instruction %#x", op)
-	for _, n := range number {
-		text += fmt.Sprintf(" %d", n)
-	}
-	r.Fail("%s is not supported", text)
-}
+// Unsupported fails because of an instruction that begins with op.
+func (r *Reader) Unsupported(op byte) { r.Fail("instruction %#x is not supported", op) }
+
+// UnsupportedBulk fails because of the instruction that is [OpBulk] and a number.
+func (r *Reader) UnsupportedBulk(n uint32) { r.Fail("instruction %#x %d is not supported", OpBulk, n) }
 
 // memory skips an alignment, an optional memory index, and an offset.
 func (r *Reader) memory() {
@@ -347,7 +344,7 @@ func (r *Reader) bulk(op uint32) {
 	case op <= 17:
 		r.Numbers(1)
 	default:
-		r.Unsupported(OpBulk, op)
+		r.UnsupportedBulk(op)
 	}
 }
 
