@@ -110,6 +110,9 @@ func (c *call) own(v any, l *lease) {
 func (c *call) begin(r *running) error {
 	h, of, request, ctx := c.host, r.component, r.request, r.ctx
 	err := c.place.settle(ctx)
+	if err == nil {
+		err = context.Cause(ctx)
+	}
 	if err == nil && request.Begin != nil {
 		err = request.Begin(ctx)
 	}

@@ -113,6 +113,14 @@ func TestStartedCallsEnd(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+	t.Run("its caller gave up before", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		begun := func(context.Context) error { t.Error("it began"); return nil }
+		if r, err := c.Do(ctx, host.Request{Tool: "t", Env: env, Begin: begun}); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %s, %v", r.Output, err)
+		}
+	})
 	t.Run("the host closes", func(t *testing.T) {
 		start(t, t.Context(), c, host.Request{Tool: "t", Env: env}, ended)
 		if err := h.Close(); err != nil {

@@ -361,7 +361,7 @@ func TestLife(t *testing.T) {
 	if c.offers("weather_get") {
 		t.Error("it is there though it was revoked")
 	}
-	if r := c.tool("weather_get", nil); !r.IsError || !strings.Contains(text(r), "revoked: enough") {
+	if r := c.tool("weather_get", nil); !r.IsError || !strings.Contains(text(r), "was revoked by user:tom (enough)") {
 		t.Errorf("it can be called though it was revoked: %s", text(r))
 	}
 }
