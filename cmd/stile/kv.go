@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 
 	"github.com/stilehost/stile/abi"
@@ -62,24 +60,14 @@ func bucketsOf(all []kv.Kept) []kvBucket {
 }
 
 // withBuckets opens the store until use returns.
-func withBuckets(ctx context.Context, use func(*kv.Store, []kv.Kept) error) (err error) {
-	where, err := readSettings()
-	if err != nil {
-		return err
-	}
-	if err := makeFolder("STILE_HOME", where.home); err != nil {
-		return err
-	}
-	store, err := kv.Open(ctx, filepath.Join(where.home, kv.File), kv.Options{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	all, err := store.Buckets(ctx)
-	if err != nil {
-		return err
-	}
-	return use(store, all)
+func withBuckets(ctx context.Context, use func(*kv.Store, []kv.Kept) error) error {
+	return useStore(ctx, kv.File, kv.Open, func(store *kv.Store) error {
+		all, err := store.Buckets(ctx)
+		if err != nil {
+			return err
+		}
+		return use(store, all)
+	})
 }
 
 // Run implements the command.

@@ -108,7 +108,13 @@ func inside(name, file string) error {
 	return nil
 }
 
-func withStore(ctx context.Context, use func(*workspace.Store) error) (err error) {
+// withStore opens the store of workspaces until use returns.
+func withStore(ctx context.Context, use func(*workspace.Store) error) error {
+	return useStore(ctx, workspace.File, workspace.Open, use)
+}
+
+// useStore opens a store of STILE_HOME with default options until use returns.
+func useStore[S io.Closer, O any](ctx context.Context, file string, open func(context.Context, string, O) (S, error), use func(S) error) (err error) {
 	where, err := readSettings()
 	if err != nil {
 		return err
@@ -116,7 +122,8 @@ func withStore(ctx context.Context, use func(*workspace.Store) error) (err error
 	if err := makeFolder("STILE_HOME", where.home); err != nil {
 		return err
 	}
-	store, err := workspace.Open(ctx, filepath.Join(where.home, workspace.File), workspace.Options{})
+	var defaults O
+	store, err := open(ctx, filepath.Join(where.home, file), defaults)
 	if err != nil {
 		return err
 	}
