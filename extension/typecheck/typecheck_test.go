@@ -44,7 +44,9 @@ func newChecker(t testing.TB, cpu time.Duration) *Checker {
 	dir, keys := cachetest.Dirs(t)
 	made.Do(func() {
 		ctx := context.Background()
-		h, err := host.New(ctx, host.Options{CacheDir: dir, KeyDir: keys})
+		// The compiler must not import an embedder's function because its own code has the same word.
+		wit := "package acme:dice@1.0.0;\ninterface dice { resource cup { throw: func(); } }"
+		h, err := host.New(ctx, host.Options{CacheDir: dir, KeyDir: keys, WIT: []string{wit}})
 		if fault = err; err != nil {
 			return
 		}
@@ -230,6 +232,11 @@ func TestClean(t *testing.T) {
 	for i, text := range blocks(t) {
 		if !strings.Contains(text, "import ") && !strings.Contains(text, "export ") { // statements of a tool
 			text = strings.Replace(body(text), "run: async ({ name }, env) => {", `run: async (_, env) => { const url = "https://example.com/", copy = url; let pieces: Uint8Array<ArrayBuffer>[] = [];`, 1)
+		}
+		if strings.Contains(text, "env.dice") { // as stile types writes it; a Checker has no types for an embedder's interfaces
+			text += `declare module "stile" { interface Env {
+				readonly dice: { throw(count: number): Promise<{ subscribe(): Promise<void>; take(): Promise<Array<number>> }> };
+			} }`
 		}
 		name := fmt.Sprintf("block-%d.ts", i+1)
 		documents["src/"+name] = []byte(text)
