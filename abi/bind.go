@@ -38,6 +38,7 @@ type Implementation struct{ methods map[string]*Method }
 //	variant       a struct, see below
 //	own<R>        the type of the Go value behind the handle, or an interface that it implements; nil is not allowed
 //	borrow<R>     the same, as a parameter only, for the time of the call
+//	pollable      *Pollable, for the resource of stile:capability/poll
 //
 // A field `input-schema` is the Go field InputSchema, or the one with the tag `wit:"input-schema"`. Every exported field
 // needs a counterpart, unless it has the tag `wit:"-"`. If a Go string is not UTF-8, the guest sees U+FFFD in place of the invalid

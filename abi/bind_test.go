@@ -468,6 +468,41 @@ func TestPollableIsAResource(t *testing.T) {
 	equal(t, any(ready), h.held[0])
 }
 
+// The host can wait for *abi.Pollable only. If a method returns an interface, each value decides.
+func TestPollableHasOneGoType(t *testing.T) {
+	resolve, err := abi.Parse(wit.Capability())
+	equal(t, nil, err)
+	clock := resource(t, resolve.Interface("stile:capability/clock@0.1.0"), "clock")
+	type rest interface {
+		Now(context.Context) uint64
+		Monotonic(context.Context) uint64
+	}
+	for have, goType := range map[string]reflect.Type{
+		"": reflect.TypeFor[interface {
+			rest
+			Subscribe(context.Context, uint64) (any, error)
+		}](),
+		"<-chan struct {}": reflect.TypeFor[interface {
+			rest
+			Subscribe(context.Context, uint64) <-chan struct{}
+		}](),
+		"abi.Pollable": reflect.TypeFor[interface {
+			rest
+			Subscribe(context.Context, uint64) abi.Pollable
+		}](),
+	} {
+		_, err := abi.Implement(clock, goType)
+		if have == "" {
+			equal(t, nil, err)
+			continue
+		}
+		equal(t, fmt.Sprintf(`%v does not implement the resource clock of stile:capability/clock@0.1.0:
+[method]clock.subscribe: func(nanoseconds: u64) -> pollable
+	want Subscribe(context.Context, uint64) *abi.Pollable, optionally with an error
+	have Subscribe(context.Context, uint64) %s; result: want *abi.Pollable, have %[2]s`, goType, have), fmt.Sprint(err))
+	}
+}
+
 func TestDefinitions(t *testing.T) {
 	resolve, err := abi.Parse(wit.Capability(), wit.Extension())
 	equal(t, nil, err)

@@ -14,6 +14,11 @@ type Pollable struct {
 	notify list.List     // of func(), to call; not used once ready
 }
 
+// isPollable reports whether t is a handle of a pollable.
+func isPollable(t *Type) bool {
+	return t.Resource != nil && t.Resource.Name == "pollable" && t.Resource.Interface.Name == PollInterface
+}
+
 // Ready returns a pollable that is ready from the start.
 func Ready() *Pollable { return &Pollable{ready: true} }
 

@@ -95,14 +95,50 @@ func TestGoBlocks(t *testing.T) {
 	}
 }
 
-// TestFirstProgram runs the first program of embedding.md beside the extension that it calls. It gets the engine from the cache of
-// the tests, because its own folder would have none.
+// TestFirstProgram runs the first program of embedding.md beside the extension that it calls.
 func TestFirstProgram(t *testing.T) {
-	dir, cacheHome := t.TempDir(), t.TempDir()
 	source, tool := blocks(t, "go")["embeddingmd_first/main.go"], blocks(t, "ts")["writing-toolsmd_issues.ts"]
 	if source == "" || tool == "" {
 		t.Fatal("the blocks are not there")
 	}
+	got := runProgram(t, map[string]string{"blocks/main.go": source}, map[string]string{"issues.ts": tool})
+	if got != "false\n" {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// TestOwnCapabilities calls tools with the capabilities of capabilities.md, with the function of embedding.md that calls in the
+// background.
+func TestOwnCapabilities(t *testing.T) {
+	code, wit := blocks(t, "go"), blocks(t, "wit")
+	sources := map[string]string{
+		"blocks/main.go":     read(t, "testdata/games.go"),
+		"blocks/all.go":      code["embeddingmd_background/all.go"],
+		"blocks/dice/cup.go": code["capabilitiesmd_dice/cup.go"],
+		"blocks/slow/cup.go": code["capabilitiesmd_slow/cup.go"],
+	}
+	beside := map[string]string{
+		"dice.wit": wit["capabilitiesmd_dice.wit"],
+		"slow.wit": wit["capabilitiesmd_slow.wit"],
+		"slow.ts":  blocks(t, "ts")["capabilitiesmd_slow.ts"],
+	}
+	for _, files := range []map[string]string{sources, beside} {
+		for name, text := range files {
+			if text == "" {
+				t.Fatalf("there is no block for %s", name)
+			}
+		}
+	}
+	if got := runProgram(t, sources, beside); got != "rolled 3, threw 2 1000 times\n" {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// runProgram builds a program from sources below this folder, which need not exist there, runs it in a folder with the other files,
+// and returns what it prints. It gets the engine from the cache of the tests, because its own folder would have none.
+func runProgram(t *testing.T, sources, beside map[string]string) string {
+	t.Helper()
+	dir, cacheHome := t.TempDir(), t.TempDir()
 	write := func(name, text string) string {
 		file := filepath.Join(dir, name)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -110,16 +146,22 @@ func TestFirstProgram(t *testing.T) {
 		}
 		return file
 	}
-	write("issues.ts", tool)
+	for name, text := range beside {
+		write(name, text)
+	}
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "docs", "blocks", "main.go"): write("main.go", source)}})
+	replace := map[string]string{}
+	for name, text := range sources {
+		replace[filepath.Join(root, "docs", name)] = write(strings.ReplaceAll(name, "/", "_"), text)
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		t.Fatal(err)
 	}
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-overlay", write("overlay.json", string(overlay)), "-o", filepath.Join(dir, "first"), "./docs/blocks")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-overlay", write("overlay.json", string(overlay)), "-o", filepath.Join(dir, "program"), "./docs/blocks")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -130,11 +172,13 @@ func TestFirstProgram(t *testing.T) {
 		os.Symlink(shared, filepath.Join(mine, "cache")), os.Symlink(keys, filepath.Join(mine, "key"))); err != nil {
 		t.Fatal(err)
 	}
-	program := exec.CommandContext(t.Context(), filepath.Join(dir, "first"))
+	program := exec.CommandContext(t.Context(), filepath.Join(dir, "program"))
 	program.Dir, program.Env = dir, append(os.Environ(), "XDG_CACHE_HOME="+cacheHome)
-	if out, err := program.CombinedOutput(); err != nil || string(out) != "false\n" {
-		t.Errorf("got %v\n%s", err, out)
+	out, err := program.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
+	return string(out)
 }
 
 // A block of JSON is a value, or fields of an object.

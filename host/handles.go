@@ -227,7 +227,7 @@ func (h *Host) implementation(r *abi.Resource, v any) (implementation, error) {
 	}
 	matched, err := abi.Implement(r, key.value)
 	if err != nil {
-		return nil, fmt.Errorf("%T does not implement %s: %w", v, r.Name, err)
+		return nil, err
 	}
 	i, most := implementation{}, listsIn(r.Interface, v)
 	for _, f := range r.Interface.Funcs {

@@ -456,7 +456,7 @@ func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.Wo
 		for _, name := range wanted {
 			i := known.Interface(name)
 			if i == nil {
-				return nil, fmt.Errorf("there is no interface %s", name)
+				return nil, fmt.Errorf("there is no interface %s; if your program provides it, pass its WIT in host.Options.WIT", name)
 			}
 			candidates = append(candidates, i)
 		}
