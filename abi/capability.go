@@ -40,7 +40,7 @@ type Opener interface {
 // which costs them about a microsecond and lets other guests run.
 type Quick interface {
 	// Quick lists these functions by their WIT names: "bucket.get" for a method, and "get" for an [Opener] whose Open does not
-	// wait. All values of a Go type name the same ones.
+	// wait. Each resource's Go type names its own functions, and all values of a Go type name the same ones.
 	Quick() []string
 }
 
