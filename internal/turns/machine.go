@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -30,19 +31,25 @@ func (p *Places) share(ctx context.Context) error {
 	if p.name == "" || dir == nil {
 		return nil
 	}
-	file := func(what string) *flock.Flock {
-		return flock.New(filepath.Join(*dir, p.name+what), flock.SetPermissions(0o600))
+	lock := func(what string) (*flock.Flock, func() (bool, error)) {
+		l := flock.New(filepath.Join(*dir, p.name+what), flock.SetPermissions(0o600))
+		return l, func() (bool, error) {
+			if err := clearPlace(l.Path()); err != nil {
+				return false, err
+			}
+			return l.TryLock()
+		}
 	}
 	// Only the holder of this lock looks for a place. So a process that gives one back cannot take it again before the holder looks.
-	next := file(".next")
-	if err := until(ctx, next.TryLock); err != nil {
+	next, try := lock(".next")
+	if err := until(ctx, try); err != nil {
 		return err
 	}
 	var place *flock.Flock
 	err := until(ctx, func() (ok bool, err error) {
 		for i := 0; i < p.size && !ok && err == nil; i++ {
-			place = file(fmt.Sprintf(".place%d", i))
-			ok, err = place.TryLock()
+			place, try = lock(fmt.Sprintf(".place%d", i))
+			ok, err = try()
 		}
 		return ok, err
 	})
@@ -53,6 +60,16 @@ func (p *Places) share(ctx context.Context) error {
 	defer p.mu.Unlock()
 	p.shared = append(p.shared, place)
 	return nil
+}
+
+// clearPlace removes what is in the place of a lock file and is no file: to open a pipe would not end, and a link or a device can be locked
+// by others.
+func clearPlace(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().IsRegular() {
+		return nil //nolint:nilerr // whoever opens the file reports what is wrong
+	}
+	return os.RemoveAll(path)
 }
 
 // The system can say when a lock is free, but such a wait would not end with a context.

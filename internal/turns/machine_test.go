@@ -107,6 +107,34 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
+// TestGarbageInPlace has folders and a link where the files of a place belong.
+func TestGarbageInPlace(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"work.next/a/b", "work.place0/a"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(os.DevNull, filepath.Join(dir, "work.place1")); err != nil {
+		t.Fatal(err)
+	}
+	Share(dir)
+	defer folder.Store(nil)
+	p := NewNamed("work", 2)
+	for range 2 {
+		if err := p.Take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"work.next", "work.place0", "work.place1"} {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err != nil || !info.Mode().IsRegular() {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	p.Give()
+	p.Give()
+}
+
 // queued returns when somebody is next.
 func queued(t *testing.T, dir string) {
 	t.Helper()
