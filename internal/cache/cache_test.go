@@ -378,6 +378,29 @@ func TestDo(t *testing.T) {
 }
 
 // TestMain lets the test binary be a second process: it builds one entry and says whether it did.
+// TestLinkInPlaceOfLock has a link where the lock of an entry belongs. No lock on it is ever that of the entry.
+func TestLinkInPlaceOfLock(t *testing.T) {
+	c := open(t, t.TempDir(), t.TempDir())
+	name := filepath.Join(c.dir, locks, c.fileName("code", "a"))
+	must(t, os.Mkdir(filepath.Dir(name), 0o700))
+	other := filepath.Join(t.TempDir(), "other")
+	must(t, os.WriteFile(other, []byte("kept"), 0o600))
+	must(t, os.Symlink(other, name))
+	data, err := c.Do(t.Context(), "code", "a", func() ([]byte, error) {
+		info, err := os.Lstat(name)
+		if err == nil && !info.Mode().IsRegular() {
+			t.Errorf("the lock is %v", info.Mode())
+		}
+		return []byte("built"), err
+	})
+	if err != nil || string(data) != "built" {
+		t.Errorf("got %q, %v", data, err)
+	}
+	if data, err := os.ReadFile(other); err != nil || string(data) != "kept" {
+		t.Errorf("the other file has %q, %v", data, err)
+	}
+}
+
 func TestMain(m *testing.M) {
 	dir := os.Getenv("CACHE_TEST_DIR")
 	if dir == "" {
