@@ -386,6 +386,7 @@ func TestLinkInPlaceOfLock(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "other")
 	must(t, os.WriteFile(other, []byte("kept"), 0o600))
 	must(t, os.Symlink(other, name))
+	must(t, os.MkdirAll(filepath.Join(c.dir, locks, sweepFile, "a"), 0o700))
 	data, err := c.Do(t.Context(), "code", "a", func() ([]byte, error) {
 		info, err := os.Lstat(name)
 		if err == nil && !info.Mode().IsRegular() {
@@ -398,6 +399,9 @@ func TestLinkInPlaceOfLock(t *testing.T) {
 	}
 	if data, err := os.ReadFile(other); err != nil || string(data) != "kept" {
 		t.Errorf("the other file has %q, %v", data, err)
+	}
+	if info, err := os.Lstat(filepath.Join(c.dir, locks, sweepFile)); err != nil || !info.Mode().IsRegular() {
+		t.Errorf("what sweeps lock is %v, %v", info, err)
 	}
 }
 

@@ -52,6 +52,9 @@ func (c *Cache) sweep(n int64) error {
 	if err := makeFolder(c.root, locks); err != nil {
 		return err
 	}
+	if err := c.clearLock(sweepFile); err != nil {
+		return err
+	}
 	added, err := c.count(n)
 	if err != nil || added < c.max/sweepPart {
 		return err
