@@ -130,6 +130,9 @@ func (c *call) slept(w *watch) (again *watch, needs bool) {
 			return c.watch(c.parked), false
 		}
 	}
+	if c.ended == nil { // a call that this one waited for may have ended because the host closes
+		c.ended = context.Cause(c.host.closing)
+	}
 	return nil, c.failed == nil && c.packed != nil && c.ended == nil
 }
 
