@@ -2,6 +2,7 @@ package abi
 
 import (
 	"container/list"
+	"context"
 	"sync"
 )
 
@@ -68,6 +69,16 @@ func (p *Pollable) OnReady(f func()) (stop func() bool) {
 		p.notify.Remove(at)
 		at = nil
 		return true
+	}
+}
+
+// Wait returns when the pollable is ready, or with ctx's error if ctx ends first.
+func (p *Pollable) Wait(ctx context.Context) error {
+	select {
+	case <-p.Done():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -1,6 +1,7 @@
 package abi_test
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,9 @@ func TestPollable(t *testing.T) {
 	equal(t, true, stop())
 	equal(t, false, stop())
 	equal(t, false, p.IsReady())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	equal(t, context.Canceled, p.Wait(ctx))
 	select {
 	case <-p.Done():
 		t.Fatal("done before it was ready")
@@ -24,7 +28,7 @@ func TestPollable(t *testing.T) {
 	}
 	p.SetReady()
 	p.SetReady()
-	<-p.Done()
+	equal(t, nil, p.Wait(t.Context()))
 	stop = p.OnReady(func() { late++ })
 	equal(t, false, stop())
 	equal(t, []int{2, 0, 1}, []int{told, stopped, late})

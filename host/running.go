@@ -14,6 +14,7 @@ type running struct {
 	component *Component
 	ctx       context.Context // from within
 	request   *Request
+	limits    Limits
 	export    export
 	// prepare makes the arguments, and may call other exports before. check looks at the result while its bytes still count.
 	prepare func(*call) ([]abi.Value, error)
@@ -25,8 +26,6 @@ type running struct {
 	// result is what the export returned, and err what went wrong. If only the cleanup failed, there are both.
 	result abi.Value
 	err    error
-	usage  Usage
-	phases Phases
 }
 
 // part is a part of a call. It returns the one that follows at once. If there is none, the call waits or has ended.
@@ -50,12 +49,11 @@ func (r *running) enqueue() {
 		}
 		in.ends = append(in.ends, end)
 	}
-	outer := frameOf(r.ctx)
-	in.limits = h.limits(r.request, outer)
-	in.frame = newFrame(c, r.request, in.limits, outer)
+	in.limits = r.limits
+	in.frame = newFrame(c, r.request, r.limits, frameOf(r.ctx))
 	var err error
 	if r.waiting, err = in.place.enter(r.ctx, in.frame); err != nil {
-		r.err = explainEnd(r.ctx, in.limits, err)
+		r.err = explainEnd(r.ctx, r.limits, err)
 		return
 	}
 	r.next = (*running).begin
@@ -158,5 +156,4 @@ func (r *running) finish() {
 		r.err = errors.Join(r.err, failed)
 	}
 	c.clock.lap(&c.phases.Close)
-	r.usage, r.phases = c.usage, c.phases
 }

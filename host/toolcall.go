@@ -49,8 +49,7 @@ func (c *Component) Start(ctx context.Context, r Request, done func(Result, erro
 // toolCall is a call of a tool.
 type toolCall struct {
 	running
-	limits Limits
-	set    *definitionSet
+	set *definitionSet
 
 	caller   context.Context
 	recorder Recorder
@@ -99,8 +98,8 @@ func (c *Component) launch(ctx context.Context, r *Request) (*toolCall, error) {
 }
 
 func newToolCall(ctx context.Context, c *Component, r *Request) *toolCall {
-	t := &toolCall{caller: ctx, limits: c.host.limits(r, frameOf(ctx))}
-	t.running = running{component: c, request: r, export: c.call, prepare: t.prepare, check: t.checkOutput}
+	t := &toolCall{caller: ctx}
+	t.running = running{component: c, request: r, limits: c.host.limits(r, frameOf(ctx)), export: c.call, prepare: t.prepare, check: t.checkOutput}
 	return t
 }
 
@@ -130,7 +129,9 @@ func (t *toolCall) admit(ctx context.Context) (err error) {
 
 // complete returns the result of a call that has ended, and records it.
 func (t *toolCall) complete() (result Result, err error) {
-	result.Usage, result.Phases = t.usage, t.phases
+	if t.in != nil {
+		result.Usage, result.Phases = t.in.usage, t.in.phases
+	}
 	err = t.answer(&result)
 	if t.recorder != nil && t.began {
 		t.request.record.end(t.caller, t.component, t.request, result, err, t.recorder)

@@ -55,13 +55,11 @@ func (a *alarm) end() {
 // over.
 type watch struct {
 	alarm
-	call      *call
-	pollables []*handle
-	grants    []*Grant
+	grants []*Grant
 }
 
 func (c *call) watch(pollables []*handle) *watch {
-	w := &watch{call: c, pollables: pollables}
+	w := &watch{}
 	ring := w.ring
 	w.stops = append(make([]func() bool, 0, 1+len(pollables)), context.AfterFunc(c.ctx, ring))
 	for _, l := range c.leases {

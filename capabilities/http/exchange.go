@@ -217,12 +217,10 @@ func (e *Exchange) Head(ctx context.Context) (Head, error) {
 }
 
 func wait(ctx context.Context, until *abi.Pollable) error {
-	select {
-	case <-until.Done():
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("wait for the exchange: %w", ctx.Err())
+	if err := until.Wait(ctx); err != nil {
+		return fmt.Errorf("wait for the exchange: %w", err)
 	}
+	return nil
 }
 
 // Close ends the exchange if it still runs, and drops the body unless it was taken. When Close returns, the exchange has no

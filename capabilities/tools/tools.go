@@ -221,24 +221,22 @@ func (c *Call) Subscribe(context.Context) *abi.Pollable { return &c.done }
 
 // Take waits for the result of the tool and returns it as JSON. If the tool failed, Take returns its error.
 func (c *Call) Take(ctx context.Context) (string, error) {
-	select {
-	case <-c.done.Done():
-		if c.panicked != nil {
-			panic(c.panicked)
-		}
-		if c.err != nil {
-			return "", c.err
-		}
-		if err := abi.Room(ctx, c.output.Reader().Size()); err != nil {
-			return "", err
-		}
-		var text strings.Builder
-		text.Grow(int(c.output.Reader().Size()))
-		_, err := io.Copy(&text, c.output.Reader())
-		return text.String(), err
-	case <-ctx.Done():
-		return "", fmt.Errorf("wait for the tool: %w", ctx.Err())
+	if err := c.done.Wait(ctx); err != nil {
+		return "", fmt.Errorf("wait for the tool: %w", err)
 	}
+	if c.panicked != nil {
+		panic(c.panicked)
+	}
+	if c.err != nil {
+		return "", c.err
+	}
+	if err := abi.Room(ctx, c.output.Reader().Size()); err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	text.Grow(int(c.output.Reader().Size()))
+	_, err := io.Copy(&text, c.output.Reader())
+	return text.String(), err
 }
 
 // Close ends the tool if it still runs, and returns when it has ended. Closing again does nothing.

@@ -85,10 +85,7 @@ func (t *Test) Kept(name string, err error) error {
 
 // Until waits for done, so that nothing runs concurrently with the guest and the order of events is always the same.
 func Until(ctx context.Context, done *abi.Pollable) {
-	select {
-	case <-done.Done():
-	case <-ctx.Done():
-	}
+	_ = done.Wait(ctx) // the guest sees that ctx has ended
 }
 
 // Members reads an object of answers, each of type T, strictly.
