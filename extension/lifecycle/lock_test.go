@@ -32,6 +32,26 @@ func manyEntries(t *testing.T, m *Manager, n int) {
 	}
 }
 
+// work is how many transactions there were, and the most rows that one changed.
+type work struct {
+	transactions int
+	most         int64
+}
+
+// endedAfter returns a context that ends after so many transactions, or never after 0, and what they do.
+func endedAfter(t *testing.T, end int) (context.Context, context.CancelFunc, *work) {
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &work{}
+	return sqlite.Observe(ctx, func() func(sqlite.Work) {
+		w.transactions++
+		return func(done sqlite.Work) {
+			if w.most = max(w.most, done.Rows); w.transactions == end {
+				cancel()
+			}
+		}
+	}), cancel, w
+}
+
 // TestArchivingLetsOthersWrite moves many entries to an archive in transactions with a bounded number of rows. Wherever it ends, the move is
 // either done or not, and entries left in the store are not part of the log.
 func TestArchivingLetsOthersWrite(t *testing.T) {
@@ -43,24 +63,15 @@ func TestArchivingLetsOthersWrite(t *testing.T) {
 		m := h.open()
 		manyEntries(t, m, entries)
 		now = now.Add(48 * time.Hour)
-		ctx, cancel := context.WithCancel(t.Context())
-		transactions, most := 0, int64(0)
-		ctx = sqlite.Observe(ctx, func() func(sqlite.Work) {
-			transactions++
-			return func(w sqlite.Work) {
-				if most = max(most, w.Rows); transactions == end {
-					cancel()
-				}
-			}
-		})
+		ctx, cancel, work := endedAfter(t, end)
 		var to memory
 		moved, err := m.ArchiveAudit(ctx, now, person, &to)
 		cancel()
 		if err != nil && !errors.Is(err, context.Canceled) || err == nil && moved != entries {
 			t.Fatalf("moved %d, %v", moved, err)
 		}
-		if most > forgottenAtOnce+10 || end == 0 && transactions < 4 {
-			t.Errorf("%d transactions, at most %d rows in one", transactions, most)
+		if work.most > forgottenAtOnce+10 || end == 0 && work.transactions < 4 {
+			t.Errorf("%d transactions, at most %d rows in one", work.transactions, work.most)
 		}
 		archives := to.String()
 		if err != nil {

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -137,16 +136,7 @@ func TestTrimEnds(t *testing.T) {
 		manyEntries(t, m, 16*forgottenAtOnce)
 		h.policyOf(`{"limits": {"auditedCalls": "1MiB"}}`)
 		m.SetPolicy(h.options.Policy)
-		ctx, cancel := context.WithCancel(t.Context())
-		transactions, most := 0, int64(0)
-		ctx = sqlite.Observe(ctx, func() func(sqlite.Work) {
-			transactions++
-			return func(w sqlite.Work) {
-				if most = max(most, w.Rows); transactions == end {
-					cancel()
-				}
-			}
-		})
+		ctx, cancel, work := endedAfter(t, end)
 		l := &ledger{m: m}
 		for range 10 {
 			_ = l.trim(ctx) // it was ended
@@ -163,8 +153,8 @@ func TestTrimEnds(t *testing.T) {
 		var rows, gone int
 		if err := m.db.View(t.Context(), func(c *sqlite.Conn) error {
 			return c.Row(t.Context(), "SELECT count(*), sum(entry = 'null') FROM audit").Scan(&rows, &gone)
-		}); err != nil || gone != 1 || rows > 12*forgottenAtOnce || most > forgottenAtOnce+10 {
-			t.Errorf("ended after %d: %d rows, %d of them for dropped calls, at most %d in one transaction, %v", end, rows, gone, most, err)
+		}); err != nil || gone != 1 || rows > 12*forgottenAtOnce || work.most > forgottenAtOnce+10 {
+			t.Errorf("ended after %d: %d rows, %d of them for dropped calls, at most %d in one transaction, %v", end, rows, gone, work.most, err)
 		}
 		if _, _, err := m.VerifyAudit(t.Context()); err != nil {
 			t.Error(err)
