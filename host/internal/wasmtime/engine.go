@@ -220,7 +220,7 @@ func (e *Engine) enter(ctx context.Context, user string, soon bool) bool {
 
 func (e *Engine) leave() {
 	e.active.Add(-1)
-	e.turns.Give()
+	e.turns.GiveBack(1)
 }
 
 // Close stops the ticker and frees the engine. It is idempotent.
