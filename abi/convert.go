@@ -148,7 +148,7 @@ func (c *compiler) compile(t *Type, goType reflect.Type) (*codec, *ValueError) {
 		return enumCodec(t, goType)
 	case t.Kind == KindOption:
 		return c.optionCodec(t, goType)
-	case isPollable(t) && !reflect.TypeFor[*Pollable]().AssignableTo(goType):
+	case t.IsPollable() && !reflect.TypeFor[*Pollable]().AssignableTo(goType):
 		return nil, misfitType(t, goType)
 	case t.Kind == KindOwn || t.Kind == KindBorrow:
 		return handleCodec(t, goType), nil

@@ -15,8 +15,8 @@ type Pollable struct {
 	notify list.List     // of func(), to call; not used once ready
 }
 
-// isPollable reports whether t is a handle of a pollable.
-func isPollable(t *Type) bool {
+// IsPollable reports whether t is a handle of a pollable, of the version that the host implements.
+func (t *Type) IsPollable() bool {
 	return t.Resource != nil && t.Resource.Name == "pollable" && t.Resource.Interface.Name == PollInterface
 }
 

@@ -16,7 +16,7 @@ func witSignature(f *Func) string {
 // goText returns the Go type for t, with the name that a declared type would naturally have.
 func goText(t *Type) string {
 	switch {
-	case isPollable(t):
+	case t.IsPollable():
 		return "*abi.Pollable"
 	case t.Resource != nil:
 		return goName(t.Resource.Name)

@@ -264,8 +264,8 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	if err != nil {
 		return nil, err
 	}
-	if s.Imports == nil && s.Bindings != nil {
-		s.Imports = slices.Sorted(maps.Values(s.Bindings))
+	if s.Imports == nil {
+		s.Imports = interfacesOf(s.Bindings)
 	}
 	world, err := t.world(s.Imports, b.Uses)
 	if err != nil {
@@ -445,6 +445,14 @@ func needsNet(l *linkage, b *bundled) bool {
 
 // netWords are the globals that prelude/net.ts defines.
 var netWords = []string{"URL", "URLSearchParams", "ReadableStream", "Request", "Response", "fetch", "subtle"}
+
+// interfacesOf returns the interfaces of bindings, in order. It is nil only if bindings is: no bindings need no interfaces.
+func interfacesOf(bindings map[string]string) []string {
+	if bindings == nil {
+		return nil
+	}
+	return append([]string{}, slices.Sorted(maps.Values(bindings))...)
+}
 
 // world is what the extension imports: from the wanted interfaces, or else from all, the functions whose names occur in the code.
 // Every imported function costs a quarter of a microsecond per call, so only useful ones are imported.

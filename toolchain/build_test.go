@@ -3,6 +3,7 @@ package toolchain_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -133,6 +134,23 @@ func TestToolsShareCode(t *testing.T) {
 			if entries, err := os.ReadDir(filepath.Join(dir, kind)); err != nil || len(entries) != want {
 				t.Errorf("after %d tools: %d of kind %s are compiled, %v, want %d", i+1, len(entries), kind, err, want)
 			}
+		}
+	}
+}
+
+// TestNoBindings has an empty map of bindings. Nothing is imported for them, whatever the code names, unlike without a map.
+func TestNoBindings(t *testing.T) {
+	t.Parallel()
+	_, tools := newToolchain(t, host.Options{})
+	for name, test := range map[string]struct {
+		bindings map[string]string
+		imported bool
+	}{"unknown": {nil, true}, "none": {map[string]string{}, false}, "one": {map[string]string{"kv": "stile:capability/kv@0.1.0"}, true}} {
+		s := tool("", `return await env.kv.get("a");`)
+		s.Bindings = test.bindings
+		imports := build(t, tools, s).Imports()
+		if slices.ContainsFunc(imports, func(i host.Import) bool { return strings.Contains(i.Name, "/kv@") }) != test.imported {
+			t.Errorf("bindings %s: kv is imported: %t, want %t", name, !test.imported, test.imported)
 		}
 	}
 }

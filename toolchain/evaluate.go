@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -37,7 +36,7 @@ type Evaluator struct {
 	bundler   []string // of Options
 }
 
-// Evaluator returns an [Evaluator] for sources whose env has these bindings, as in [Source]. Without bindings, sources can
+// Evaluator returns an [Evaluator] for sources whose env has these bindings, as in [Source]. If bindings is nil, sources can
 // use all interfaces that the host knows.
 func (t *Toolchain) Evaluator(ctx context.Context, bindings map[string]string) (*Evaluator, error) {
 	wasm, err := t.assembleEvaluator(ctx, bindings)
@@ -52,11 +51,7 @@ func (t *Toolchain) Evaluator(ctx context.Context, bindings map[string]string) (
 }
 
 func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]string) ([]byte, error) {
-	var wanted []string
-	if bindings != nil {
-		wanted = slices.Sorted(maps.Values(bindings))
-	}
-	world, err := t.world(wanted, func(string) bool { return true })
+	world, err := t.world(interfacesOf(bindings), func(string) bool { return true })
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ type Source struct {
 	// Entry is the module that exports the extension, a path in FS, e.g. "tool.ts".
 	Entry string
 	// Imports are the interfaces that the component may import, by full name, e.g. "stile:capability/kv@0.1.0". Nil means the
-	// interfaces of Bindings. Without Bindings, it means those that the host knows and the code uses.
+	// interfaces of Bindings. If Bindings is nil too, it means those that the host knows and the code uses.
 	Imports []string
 	// Bindings are the names that the env of a call will have, with their interfaces, if they are known in advance, as from
 	// a manifest. They grant nothing. They save each call the lookup of its bindings.

@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,15 +11,9 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// Declarations returns the TypeScript declarations of a capability interface, as a namespace that is named after it:
+// declare returns the TypeScript declarations of a capability interface, as a namespace that is named after it:
 // AcmeCrmContacts for acme:crm/contacts. They describe the objects that the prelude makes from the interface's resources;
-// their methods return promises. Types of other interfaces have their own namespaces.
-func Declarations(i *abi.Interface) string {
-	text, _ := declare(i)
-	return text
-}
-
-// declare writes the declarations of an interface, and lists the other interfaces whose types they mention.
+// their methods return promises. Types of the other interfaces that they mention have their own namespaces.
 func declare(i *abi.Interface) (text string, mentioned []*abi.Interface) {
 	d := declarations{of: i}
 	d.doc("", i.Doc)
@@ -37,15 +32,24 @@ func declare(i *abi.Interface) (text string, mentioned []*abi.Interface) {
 const EnvTypesMark = "// Written by `stile types`"
 
 // EnvTypes returns a TypeScript declaration file that gives `env` its type: one field for each binding, with its interface.
-// extra are the embedder's interfaces that the bindings name. A binding of any other unknown interface has the type unknown.
-// Other interfaces whose types extra mentions are declared too. A version after "@" in the name of an interface is not
-// compared.
-func EnvTypes(bindings map[string]string, extra []*abi.Interface) string {
+// known, if not nil, has the embedder's interfaces, as [host.Host.WIT] does. Those that bindings name are declared, with the
+// interfaces whose types they mention. A binding of an unknown interface has the type unknown. A version after "@" in the name of an
+// interface is not compared.
+func EnvTypes(bindings map[string]string, known *abi.Resolve) string {
 	handles := map[string]string{}
 	for kind, s := range sugars() {
 		handles[builtIn+kind] = s.Type
 	}
-	for _, i := range extra {
+	named := map[string]bool{}
+	for _, of := range bindings {
+		of, _, _ = strings.Cut(of, "@")
+		named[of] = !strings.HasPrefix(of, builtIn)
+	}
+	var queue []*abi.Interface
+	if known != nil {
+		queue = slices.DeleteFunc(known.Interfaces(), func(i *abi.Interface) bool { return !named[unversioned(i)] })
+	}
+	for _, i := range queue {
 		if r := bound(i); r != nil {
 			handles[unversioned(i)] = namespace(i) + "." + pascal(r.Name)
 		}
@@ -54,15 +58,11 @@ func EnvTypes(bindings map[string]string, extra []*abi.Interface) string {
 	b.WriteString(EnvTypesMark + ": the bindings of the manifest.\nimport type { wit } from \"stile\";\n\ndeclare module \"stile\" {\n  interface Env {\n")
 	for _, name := range slices.Sorted(maps.Keys(bindings)) {
 		of, _, _ := strings.Cut(bindings[name], "@")
-		handle, known := handles[of]
-		if !known {
-			handle = "unknown"
-		}
-		fmt.Fprintf(&b, "    readonly %s: %s;\n", fieldName(name), handle)
+		fmt.Fprintf(&b, "    readonly %s: %s;\n", fieldName(name), cmp.Or(handles[of], "unknown"))
 	}
 	b.WriteString("  }\n")
 	declared := map[*abi.Interface]bool{}
-	for queue := slices.Clone(extra); len(queue) > 0; queue = queue[1:] {
+	for ; len(queue) > 0; queue = queue[1:] {
 		if declared[queue[0]] {
 			continue
 		}
@@ -192,14 +192,10 @@ func (d *declarations) resultText(t *abi.Type) string {
 	if t != nil && t.Kind == abi.KindResult {
 		t = t.Ok
 	}
-	if t == nil || isPollable(t) {
+	if t == nil || t.IsPollable() {
 		return "void"
 	}
 	return d.typeText(t)
-}
-
-func isPollable(t *abi.Type) bool {
-	return t.Kind == abi.KindOwn && t.Resource.Name == "pollable" && unversioned(t.Resource.Interface) == "stile:capability/poll"
 }
 
 var primitives = map[abi.Kind]string{
@@ -232,7 +228,7 @@ func (d *declarations) typeText(t *abi.Type) string {
 	case abi.KindResult:
 		return resultCase(d, "ok", t.Ok) + " | " + resultCase(d, "err", t.Err)
 	case abi.KindOwn, abi.KindBorrow:
-		if isPollable(t) {
+		if t.IsPollable() {
 			return "Promise<void>"
 		}
 		return d.qualified(t.Resource.Interface, t.Resource.Name)

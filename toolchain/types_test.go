@@ -49,7 +49,8 @@ func TestDeclarationsOfCapabilities(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("// Generated from wit; do not edit.\n")
 	for _, i := range parse(t, wit.Capability()).Interfaces() {
-		b.WriteString("\n" + Declarations(i))
+		text, _ := declare(i)
+		b.WriteString("\n" + text)
 	}
 	golden(t, filepath.Join("..", "guest-sdk", "typescript", "capabilities.d.ts"), b.String())
 }
@@ -124,8 +125,7 @@ func TestEnvTypes(t *testing.T) {
 		"odd":     "who:knows/what@1.0.0",
 		`q"uote`:  "stile:capability/kv@0.1.0",
 	}
-	i := parse(t, wit.Capability(), everything).Interface("acme:all-of-it/the-lot@2.1.0")
-	golden(t, filepath.Join("testdata", "stile-env.d.ts"), EnvTypes(of, []*abi.Interface{i}))
+	golden(t, filepath.Join("testdata", "stile-env.d.ts"), EnvTypes(of, parse(t, wit.Capability(), everything)))
 }
 
 // TestParseSugar has files sugar.json that are missing or wrong. The error names the file and what it lacks.

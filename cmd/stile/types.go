@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,7 +41,7 @@ func (c *typesCommand) Run(_ context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	extra, err := c.embedded(interfaces)
+	known, err := c.embedded()
 	if err != nil {
 		return err
 	}
@@ -51,7 +50,7 @@ func (c *typesCommand) Run(_ context.Context, s *streams) error {
 		output = filepath.Join(filepath.Dir(c.Manifests[0]), "stile-env.d.ts")
 	}
 	of := namesFrom(output, c.Manifests)
-	_, types, _ := strings.Cut(toolchain.EnvTypes(interfaces, extra), "\n")
+	_, types, _ := strings.Cut(toolchain.EnvTypes(interfaces, known), "\n")
 	types = typesHead(of) + types
 	if output == "-" {
 		_, err = io.WriteString(s.out, types)
@@ -163,8 +162,8 @@ func replaceable(name string, manifests []string) error {
 	return nil
 }
 
-// embedded returns the interfaces of --wit that bindings name.
-func (c *typesCommand) embedded(bindings map[string]string) ([]*abi.Interface, error) {
+// embedded returns the interfaces of --wit, or nil.
+func (c *typesCommand) embedded() (*abi.Resolve, error) {
 	texts, err := c.read()
 	if err != nil || len(texts) == 0 {
 		return nil, err
@@ -173,8 +172,5 @@ func (c *typesCommand) embedded(bindings map[string]string) ([]*abi.Interface, e
 	if err != nil {
 		return nil, usagef("--wit: %w", err)
 	}
-	named := slices.Collect(maps.Values(bindings))
-	return slices.DeleteFunc(known.Interfaces(), func(i *abi.Interface) bool {
-		return strings.HasPrefix(i.Name, "stile:") || !slices.Contains(named, i.Name)
-	}), nil
+	return known, nil
 }

@@ -90,11 +90,10 @@ func (c cup) Roll(_ context.Context, sides uint32) (uint32, error) {
 	return sides, nil
 }
 
-// TestKinds has an extension that uses a kind of the embedding program: its tests, what a person reads, the ceiling, and calls, also after
-// a restart.
-func TestKinds(t *testing.T) {
+// newHomeWithDice returns a home of a program that has the kind dice.
+func newHomeWithDice(t *testing.T) *home {
+	t.Helper()
 	h := newHome(t)
-	kinds := capabilities.Builtin.With(dice)
 	cacheDir, keyDir := cachetest.Dirs(t)
 	owned, err := host.New(t.Context(), host.Options{WIT: []string{diceWIT}, CacheDir: cacheDir, KeyDir: keyDir})
 	if err != nil {
@@ -106,9 +105,33 @@ func TestKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tools.Close() })
-	h.options.Host, h.options.Kinds = owned, kinds
+	h.options.Host, h.options.Kinds = owned, capabilities.Builtin.With(dice)
 	h.options.Toolchain = func(context.Context) (*toolchain.Toolchain, error) { return tools, nil }
-	if h.options.Policy, err = policy.ParseWith(kinds, fmt.Appendf(nil, `{"ceiling": {"bindings": {"d": {%q: {"sides": 6}}}}}`, diceInterface)); err != nil {
+	return h
+}
+
+// TestTypesOfKinds checks the types of an extension that uses a kind of the embedding program: they are those of its WIT.
+func TestTypesOfKinds(t *testing.T) {
+	h := newHomeWithDice(t)
+	h.options.Types = newTypes(t, h.options.Toolchain)
+	m := h.open()
+	d := draft("games", "await env.dice.rol(6), input.name", "")
+	d.Manifest = fmt.Appendf(nil, `{"name": "games", "version": "1.0.0", "description": "A test", "tools": ["get"], "bindings": {"dice": {%q: {"sides": 6}}}}`, diceInterface)
+	d.Types = true
+	_, err := m.Write(t.Context(), d)
+	problems, ok := errors.AsType[*extension.ProblemsError](err)
+	const want = "Property 'rol' does not exist on type 'Cup'. Did you mean 'roll'? (TS2551)"
+	if !ok || problems.Problems[0].Text != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestKinds has an extension that uses a kind of the embedding program: its tests, what a person reads, the ceiling, and calls, also after
+// a restart.
+func TestKinds(t *testing.T) {
+	h := newHomeWithDice(t)
+	var err error
+	if h.options.Policy, err = policy.ParseWith(h.options.Kinds, fmt.Appendf(nil, `{"ceiling": {"bindings": {"d": {%q: {"sides": 6}}}}}`, diceInterface)); err != nil {
 		t.Fatal(err)
 	}
 

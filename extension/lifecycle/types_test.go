@@ -12,20 +12,21 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
+func newTypes(t *testing.T, tools func(context.Context) (*toolchain.Toolchain, error)) *typecheck.Checker {
+	t.Helper()
+	cacheDir, keyDir := cachetest.Dirs(t)
+	c, err := typecheck.New(typecheck.Options{Toolchain: tools, Packages: newPackages(t), CacheDir: cacheDir, KeyDir: keyDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
 // Types are checked if a draft requests it, with the env that its manifest declares.
 func TestTypes(t *testing.T) {
 	h := newHome(t)
-	cacheDir, keyDir := cachetest.Dirs(t)
-	packages := newPackages(t)
-	checker := func(tools func(context.Context) (*toolchain.Toolchain, error)) *typecheck.Checker {
-		c, err := typecheck.New(typecheck.Options{Toolchain: tools, Packages: packages, CacheDir: cacheDir, KeyDir: keyDir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = c.Close() })
-		return c
-	}
-	h.options.Types = checker(h.options.Toolchain)
+	h.options.Types = newTypes(t, h.options.Toolchain)
 	m := h.open()
 
 	good := draft("a", `await env.clock.now(), console.log(input.name), typeof env.kv.get`, `{"kv": true}`)
@@ -47,7 +48,7 @@ func TestTypes(t *testing.T) {
 
 	// Without a compiler there is no check, and the result says so.
 	bad.Types = true
-	for _, types := range []*typecheck.Checker{nil, checker(func(context.Context) (*toolchain.Toolchain, error) { return nil, fs.ErrPermission })} {
+	for _, types := range []*typecheck.Checker{nil, newTypes(t, func(context.Context) (*toolchain.Toolchain, error) { return nil, fs.ErrPermission })} {
 		h.options.Types = types
 		if w := write(t, h.open(), bad); w.Unchecked == nil || types != nil && !errors.Is(w.Unchecked, fs.ErrPermission) {
 			t.Errorf("got %v", w.Unchecked)

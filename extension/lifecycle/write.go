@@ -353,7 +353,7 @@ func (b *build) types(ctx context.Context) error {
 		b.written.Unchecked = &typecheck.UnavailableError{Err: errors.New("there is no compiler here")}
 		return nil
 	}
-	err := b.options.Types.Check(ctx, typecheck.Request{Files: b.version.Files, Entry: b.version.Entry, Bindings: b.source.Bindings})
+	err := b.options.Types.Check(ctx, typecheck.Request{Files: b.version.Files, Entry: b.version.Entry, Bindings: b.source.Bindings, WIT: b.options.Host.WIT()})
 	if unavailable, ok := errors.AsType[*typecheck.UnavailableError](err); ok {
 		b.written.Unchecked = unavailable
 		return nil
