@@ -3,8 +3,6 @@ package secret
 import (
 	"errors"
 	"io"
-	"os"
-	"syscall"
 
 	"github.com/stilehost/stile/internal/private"
 )
@@ -26,27 +24,16 @@ func access(err error) error {
 	return err
 }
 
-// readPrivate reads a file that only this user can access. It reads at most one byte more than the limit. It follows no link, and
-// does not block on a pipe.
+// readPrivate reads a file that only this user can access. It reads at most one byte more than the limit.
 func readPrivate(path string, most int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	irregular := &AccessError{path, "is not a regular file", "move it away, and restore the right file or folder"}
-	if errors.Is(err, syscall.ELOOP) {
-		return nil, irregular
-	}
+	f, err := private.OpenFile(path)
 	if err != nil {
-		return nil, err
+		return nil, access(err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, irregular
-	}
-	if err := private.Check(path, info, private.Any); err != nil {
-		return nil, access(err)
 	}
 	text := make([]byte, min(max(info.Size(), 0), most)+1) // io.ReadAll would need several times as much memory
 	n, err := io.ReadFull(f, text)

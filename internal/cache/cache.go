@@ -206,10 +206,10 @@ func (c *Cache) lock(ctx context.Context, kind, key string) (unlock func(), err 
 	}
 	name := c.fileName(kind, key)
 	for {
-		if err := c.clearLock(name); err != nil {
+		l := c.lockFile(name)
+		if err := private.ClearLock(l.Path()); err != nil {
 			return nil, err
 		}
-		l := c.lockFile(name)
 		if _, err := l.TryLockContext(ctx, lockRetry); err != nil {
 			return nil, errors.Join(err, l.Close())
 		}
@@ -224,16 +224,6 @@ func (c *Cache) lock(ctx context.Context, kind, key string) (unlock func(), err 
 
 func (c *Cache) lockFile(name string) *flock.Flock {
 	return flock.New(filepath.Join(c.dir, locks, name), flock.SetPermissions(0o600))
-}
-
-// clearLock removes what is in the place of a lock and is no file: to open a pipe would not end, and a link is never current.
-func (c *Cache) clearLock(name string) error {
-	name = filepath.Join(locks, name)
-	info, err := c.root.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() {
-		return nil
-	}
-	return errors.Join(err, c.root.RemoveAll(name))
 }
 
 // current reports whether the file of a lock that is held still has its name. If not, the lock excludes no one.

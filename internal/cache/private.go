@@ -5,7 +5,6 @@ package cache
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -33,7 +32,7 @@ func HasKey(dir string) bool {
 	if err != nil || private.Check(dir, info, private.Write) != nil {
 		return false
 	}
-	key, err := readKey(root, filepath.Join(dir, keyFile))
+	key, err := readKey(filepath.Join(dir, keyFile))
 	return err == nil && key != nil
 }
 
@@ -45,7 +44,7 @@ func loadKey(dir string, log *slog.Logger) (_ []byte, err error) {
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	path := filepath.Join(dir, keyFile)
-	if key, err := readKey(root, path); err != nil || key != nil {
+	if key, err := readKey(path); err != nil || key != nil {
 		return key, err
 	}
 	l := flock.New(path+".lock", flock.SetPermissions(0o600))
@@ -53,7 +52,7 @@ func loadKey(dir string, log *slog.Logger) (_ []byte, err error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	if key, err := readKey(root, path); err != nil || key != nil {
+	if key, err := readKey(path); err != nil || key != nil {
 		return key, err
 	}
 	if _, err := root.Lstat(keyFile); err == nil {
@@ -69,25 +68,15 @@ func loadKey(dir string, log *slog.Logger) (_ []byte, err error) {
 
 // readKey returns nil if there is no key or a damaged one: of another length, or only zeros, which a file system may leave after a
 // power failure.
-func readKey(root *os.Root, path string) (_ []byte, err error) {
-	f, err := openRegular(root, keyFile)
+func readKey(path string) (_ []byte, err error) {
+	f, err := private.OpenFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	}
-	if bad, ok := errors.AsType[*forgedError](err); ok {
-		return nil, fmt.Errorf("%s: %s", path, bad.reason)
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if err := private.Check(path, info, private.Any); err != nil {
-		return nil, err
-	}
 	key, err := io.ReadAll(io.LimitReader(f, keySize+1))
 	if err != nil {
 		return nil, err

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/stilehost/stile/internal/private"
 )
 
 // touch marks an entry as used, through the times of its files. If that fails, the entry is only removed earlier.
@@ -52,14 +54,14 @@ func (c *Cache) sweep(n int64) error {
 	if err := makeFolder(c.root, locks); err != nil {
 		return err
 	}
-	if err := c.clearLock(sweepFile); err != nil {
+	l := c.lockFile(sweepFile)
+	if err := private.ClearLock(l.Path()); err != nil {
 		return err
 	}
 	added, err := c.count(n)
 	if err != nil || added < c.max/sweepPart {
 		return err
 	}
-	l := c.lockFile(sweepFile)
 	if held, err := l.TryLock(); !held || err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -154,11 +156,14 @@ func (c *Cache) removeLocks(before time.Time) error {
 			continue
 		}
 		l := c.lockFile(path.Base(f.name))
-		if held, _ := l.TryLock(); held && c.current(l) {
-			c.unlock(l)
-			continue
+		unclear := private.ClearLock(l.Path())
+		if unclear == nil {
+			if held, _ := l.TryLock(); held && c.current(l) {
+				c.unlock(l)
+				continue
+			}
 		}
-		err = errors.Join(err, l.Close())
+		err = errors.Join(err, unclear, l.Close())
 	}
 	return err
 }

@@ -40,6 +40,40 @@ func Check(path string, info fs.FileInfo, forbidden fs.FileMode) error {
 	return nil
 }
 
+// OpenFile opens a regular file that only this user can access. It follows no link, and does not block on a pipe.
+func OpenFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	irregular := &Error{path, "is not a regular file", "move it away, and restore the right file or folder"}
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, irregular
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = irregular
+	default:
+		err = Check(path, info, Any)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// ClearLock removes what is in the place of a lock file and is no file: to open a pipe would not end, and others can lock a link or a
+// device.
+func ClearLock(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() {
+		return nil
+	}
+	return errors.Join(err, os.RemoveAll(path))
+}
+
 // OpenFolder opens a folder that only this user can write to, and makes it if it is missing.
 func OpenFolder(path string) (*os.Root, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/stilehost/stile/internal/private"
 )
 
 var folder atomic.Pointer[string]
@@ -34,7 +35,7 @@ func (p *Places) share(ctx context.Context) error {
 	lock := func(what string) (*flock.Flock, func() (bool, error)) {
 		l := flock.New(filepath.Join(*dir, p.name+what), flock.SetPermissions(0o600))
 		return l, func() (bool, error) {
-			if err := clearPlace(l.Path()); err != nil {
+			if err := private.ClearLock(l.Path()); err != nil {
 				return false, err
 			}
 			return l.TryLock()
@@ -60,16 +61,6 @@ func (p *Places) share(ctx context.Context) error {
 	defer p.mu.Unlock()
 	p.shared = append(p.shared, place)
 	return nil
-}
-
-// clearPlace removes what is in the place of a lock file and is no file: to open a pipe would not end, and a link or a device can be locked
-// by others.
-func clearPlace(path string) error {
-	info, err := os.Lstat(path)
-	if err != nil || info.Mode().IsRegular() {
-		return nil //nolint:nilerr // whoever opens the file reports what is wrong
-	}
-	return os.RemoveAll(path)
 }
 
 // The system can say when a lock is free, but such a wait would not end with a context.
