@@ -56,9 +56,8 @@ type pendingOutput struct {
 }
 
 type listToolOutput struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	ShadowedBy  string `json:"shadowed_by,omitempty" jsonschema:"the scope whose tool of this name is called instead"`
+	toolOutput
+	ShadowedBy string `json:"shadowed_by,omitempty" jsonschema:"the scope whose tool of this name is called instead"`
 }
 
 type namedInput struct {
@@ -167,7 +166,7 @@ func extensionOf(x lifecycle.Extension) extensionOutput {
 		}
 	}
 	for _, t := range x.Tools {
-		tool := listToolOutput{Name: t.Name, Description: printable.Short(t.Description, 200)}
+		tool := listToolOutput{toolOutput: toolOutput{Name: t.Name, Description: printable.Short(t.Description, 200)}}
 		if t.ShadowedBy != nil {
 			tool.ShadowedBy = t.ShadowedBy.String()
 		}

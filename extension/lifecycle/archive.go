@@ -70,7 +70,7 @@ func (m *Manager) ArchiveAudit(ctx context.Context, before time.Time, d Decision
 				return err
 			}
 			if strings.HasPrefix(e.text, callStart) {
-				bytes += int64(len(e.text)) + rowBytes
+				bytes += callBytes(len(e.text))
 			}
 			end, last = e.id, e.hash
 		}

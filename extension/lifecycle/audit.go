@@ -85,7 +85,7 @@ func audit(ctx context.Context, c *sqlite.Conn, now time.Time, entries ...Entry)
 			return fmt.Errorf("encode an entry of the audit log: %w", err)
 		}
 		if e.Kind == callKind {
-			bytes += int64(len(text)) + rowBytes
+			bytes += callBytes(len(text))
 		}
 		id++
 		at := now.UnixMilli()

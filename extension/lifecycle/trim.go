@@ -24,6 +24,9 @@ const (
 	trimAtOnce = 100_000
 )
 
+// callBytes is what a call takes in the audit log, by the length of its entry's text.
+func callBytes(text int) int64 { return int64(text) + rowBytes }
+
 // trimAudit takes the oldest calls out of the audit log if those in the log take more than the policy allows. An entry says how many, and
 // sweepCalls deletes them.
 func (m *Manager) trimAudit(ctx context.Context) error {
@@ -36,7 +39,7 @@ func (m *Manager) trimAudit(ctx context.Context) error {
 		}
 		enough := size - limit + limit/trimPart
 		for row, err := range c.Rows(ctx, "SELECT id, at, length(entry) FROM audit WHERE id > ? AND entry LIKE ? ORDER BY id", from, callText) {
-			var length int64
+			var length int
 			if err == nil {
 				err = row.Scan(&upTo, &until, &length)
 			}
@@ -44,7 +47,7 @@ func (m *Manager) trimAudit(ctx context.Context) error {
 				return err
 			}
 			calls++
-			if bytes += length + rowBytes; bytes >= enough || calls == trimAtOnce {
+			if bytes += callBytes(length); bytes >= enough || calls == trimAtOnce {
 				break
 			}
 		}
