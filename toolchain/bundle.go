@@ -91,8 +91,10 @@ func (b *bundled) Uses(word string) bool { return b.words()[word] }
 
 var word = lazyregexp.New(`[\pL\p{Nl}$_][\pL\p{Nl}\p{Mn}\p{Mc}\p{Nd}\p{Pc}$]*`)
 
+// MaxSource is the maximum size of all files of a source, packages included, in bytes.
+const MaxSource = 8 << 20
+
 const (
-	maxSource  = 8 << 20 // bytes, of all files of a source
 	maxFiles   = 4000
 	maxSnippet = 160 // characters
 
@@ -394,7 +396,7 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	if err != nil {
 		return api.OnLoadResult{}, err
 	}
-	data, err := b.read(args.Path, maxSource)
+	data, err := b.read(args.Path, MaxSource)
 	if err != nil {
 		return api.OnLoadResult{}, err
 	}
@@ -525,8 +527,8 @@ func (b *bundler) read(name string, limit int64) ([]byte, error) {
 	defer b.mu.Unlock()
 	b.size += int64(len(data))
 	b.files[name] = sha256.Sum256(data)
-	if b.size > maxSource {
-		return nil, fmt.Errorf("the source with its packages is larger than %d MiB", maxSource>>20)
+	if b.size > MaxSource {
+		return nil, fmt.Errorf("the source with its packages is larger than %d MiB", MaxSource>>20)
 	}
 	if len(b.files) > maxFiles {
 		return nil, fmt.Errorf("the source with its packages has more than %d files", maxFiles)

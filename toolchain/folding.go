@@ -69,7 +69,7 @@ func (f *folding) admit(code string, loader api.Loader) error {
 				doublings += bits.Len(uint(n))
 			}
 		}
-		if doublings > 40 || doublings > 0 && size<<doublings > maxFolded || size > 16*maxSource {
+		if doublings > 40 || doublings > 0 && size<<doublings > maxFolded || size > 16*MaxSource {
 			return errFolded
 		}
 		longest, all := 0, 0

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/stilehost/stile/internal/npmspec"
 )
 
 // Imports are what a source imports besides its own files.
@@ -46,7 +48,7 @@ func (b *bundler) noteImport(specifier, importer string) bool {
 	if b.imported == nil || !isPackage(specifier) {
 		return false
 	}
-	if !inModules(importer) {
+	if !npmspec.InPackage(importer) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.imported[specifier] = true

@@ -256,7 +256,7 @@ func (e *missingError) Is(target error) bool { return target == fs.ErrNotExist }
 func look(files fs.FS, m message) (r reply) {
 	var err error
 	if m.Read {
-		r.Content, err = readAtMost(files, m.Name, maxSource)
+		r.Content, err = readAtMost(files, m.Name, MaxSource)
 	} else {
 		var info fs.FileInfo
 		if info, err = fs.Stat(files, m.Name); err == nil {

@@ -40,7 +40,7 @@ func (t *Toolchain) bundleOnce(ctx context.Context, s Source) (*bundled, error) 
 	if s.Found != nil && s.Found.bundle != nil {
 		return s.Found.bundle, nil
 	}
-	entry, err := readAtMost(s.FS, s.Entry, maxSource)
+	entry, err := readAtMost(s.FS, s.Entry, MaxSource)
 	if t.cache == nil || program() == "" || err != nil {
 		return bundle(ctx, s, t.bundler)
 	}
@@ -99,7 +99,7 @@ func recallBundle(encoded []byte, files fs.FS) (*bundled, bool) {
 			}
 			continue
 		}
-		content, err := readAtMost(files, name, maxSource-size)
+		content, err := readAtMost(files, name, MaxSource-size)
 		if size += int64(len(content)); err != nil || sha256hex.Of(content) != saw {
 			return nil, false
 		}

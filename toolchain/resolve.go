@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/npmspec"
 )
 
 // resolver finds the file that an import names, inside one source tree. The rules are node's (packages in node_modules,
@@ -267,7 +268,7 @@ func (r *resolver) index(dir string) (string, error) {
 }
 
 func extensionsIn(name string) []string {
-	if inModules(name) {
+	if npmspec.InPackage(name) {
 		return packageExtensions
 	}
 	return extensions
@@ -465,7 +466,7 @@ func (c *chooser) choose(value any) (string, error) {
 			return "", errTarget
 		}
 		target := strings.ReplaceAll(v, "*", c.star)
-		if rest, ok := strings.CutPrefix(target, "./"); ok && fs.ValidPath(rest) && !inModules("/"+rest) {
+		if rest, ok := strings.CutPrefix(target, "./"); ok && fs.ValidPath(rest) && !npmspec.InPackage("/"+rest) {
 			return target, nil
 		}
 		if c.internal && !strings.HasPrefix(target, "#") && !strings.HasPrefix(target, ".") {
@@ -517,10 +518,6 @@ func splitPackage(specifier string) (name, sub string, ok bool) {
 		return name, "./" + rest, true
 	}
 	return name, ".", true
-}
-
-func inModules(name string) bool {
-	return strings.HasPrefix(name, "node_modules/") || strings.Contains(name, "/node_modules/")
 }
 
 // packageJSON is the part of a package.json that matters for finding files. The zero values mean absent.
@@ -589,7 +586,7 @@ func parsePackage(dir string, text []byte) (*packageJSON, error) {
 }
 
 // inModules reports whether this is a package in node_modules. The author's own package.json says nothing about files.
-func (p *packageJSON) inModules() bool { return p != nil && inModules(p.dir) }
+func (p *packageJSON) inModules() bool { return p != nil && npmspec.InPackage(p.dir) }
 
 // mains lists the fields that name the main file, best first.
 func (p *packageJSON) mains(require bool) []string {

@@ -24,7 +24,6 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
-	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
 
 	"github.com/stilehost/stile/capabilities/workspace"
@@ -112,7 +111,7 @@ func (s *streams) interactive() bool {
 // terminal returns the terminal that a stream is, if it is one.
 func terminal(stream any) (*os.File, bool) {
 	f, ok := stream.(*os.File)
-	return f, ok && isatty.IsTerminal(f.Fd())
+	return f, ok && term.IsTerminal(int(f.Fd()))
 }
 
 // run executes one command line and returns the exit code.

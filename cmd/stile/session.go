@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	maxEvaluated = 8 << 20  // bytes of a file that is evaluated; the toolchain accepts fewer, with a better message
-	maxComponent = 64 << 20 // bytes of a component that is read
+	maxEvaluated = toolchain.MaxSource // bytes of a file that is evaluated; the toolchain accepts fewer, with a better message
+	maxComponent = 64 << 20            // bytes of a component that is read
 )
 
 // Memory of a command that serves many calls at once. SECURITY.md has the whole sum.

@@ -15,6 +15,7 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/jslex"
+	"github.com/stilehost/stile/internal/npmspec"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -158,7 +159,7 @@ func codeFiles(fsys fs.FS) (own, packages []codeFile) {
 		if err != nil || !e.Type().IsRegular() {
 			return nil // the bundler cannot read it either
 		}
-		f := codeFile{name: name, inner: strings.HasPrefix(name, "node_modules/") || strings.Contains(name, "/node_modules/")}
+		f := codeFile{name: name, inner: npmspec.InPackage(name)}
 		if info, err := e.Info(); err == nil {
 			f.size = info.Size()
 		}

@@ -55,3 +55,10 @@ func TestTypes(t *testing.T) {
 		}
 	}
 }
+
+// TestSourceLimits compares two limits: the toolchain accepts the files of every extension that is accepted.
+func TestSourceLimits(t *testing.T) {
+	if extension.MaxSource > toolchain.MaxSource {
+		t.Errorf("an extension may have %d bytes of files, and the toolchain bundles %d", extension.MaxSource, toolchain.MaxSource)
+	}
+}

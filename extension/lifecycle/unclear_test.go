@@ -26,7 +26,7 @@ export default extension({ tools: { get: { description: "Gets a value", input: %
 			}
 		}
 	}
-	for _, name := range []string{"a\u3164.ts", "\u2800.ts", "a\u00a0b.ts", "a\u200d.ts", "⚠\ufe0f.ts", "a\U000e0041.ts", "a\ue000.ts"} {
+	for _, name := range []string{"a\u3164.ts", "\u2800.ts", "a\u00a0b.ts", "a\u200d.ts", "⚠\ufe0f.ts", "node_modules/p/a.ts", "lib/node_modules/p/a.ts", "a\U000e0041.ts", "a\ue000.ts"} {
 		d := draft("notes", "1", "")
 		d.Files[name] = []byte("// nothing")
 		if _, err := m.Write(t.Context(), d); !errors.As(err, new(*extension.ProblemsError)) || !strings.Contains(err.Error(), "this is not the name of a source file") {

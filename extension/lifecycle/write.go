@@ -21,6 +21,7 @@ import (
 	"github.com/stilehost/stile/extension/trial"
 	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/npmspec"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/internal/turns"
@@ -232,7 +233,7 @@ func checkFiles(v *Version) (problems []extension.Problem) {
 	total := int64(0)
 	for name, data := range v.Files {
 		total += int64(len(data))
-		if !fs.ValidPath(name) || name == "." || unclear(name) || strings.HasPrefix(name, "node_modules/") || strings.Contains(name, "\\") {
+		if !fs.ValidPath(name) || name == "." || unclear(name) || npmspec.InPackage(name) || strings.Contains(name, "\\") {
 			problems = append(problems, extension.Problem{File: printable.Text(name), Text: "this is not the name of a source file", Fix: `a path like "tool.ts" or "src/parse.ts"`})
 		}
 	}
@@ -428,7 +429,7 @@ func (b *build) addPackages(tree fstest.MapFS) error {
 		return fmt.Errorf("read what the component was built from: %w", err)
 	}
 	for name, data := range kept.Files {
-		if strings.HasPrefix(name, "node_modules/") {
+		if npmspec.InPackage(name) {
 			tree[name] = &fstest.MapFile{Data: data}
 		}
 	}

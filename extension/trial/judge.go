@@ -10,6 +10,7 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/errkind"
+	"github.com/stilehost/stile/internal/npmspec"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -124,7 +125,7 @@ func (f *failure) place(stack string) {
 		if !ok {
 			continue
 		}
-		packaged := strings.Contains(at.File, "node_modules/")
+		packaged := npmspec.InPackage(at.File)
 		if f.file == "" || !packaged {
 			f.file, f.line, f.column = at.File, at.Line, at.Column
 		}

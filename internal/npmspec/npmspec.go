@@ -10,6 +10,9 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
+// Modules is the folder in which npm keeps packages.
+const Modules = "node_modules"
+
 // Bounds in bytes. npm itself has the same bound for names.
 const (
 	MaxName  = 214
@@ -36,6 +39,11 @@ var ranges = func() *lazyregexp.Regexp {
 // archive matches texts that npm reads as file names although they may also be versions: 1.0.0-a.tgz.
 var archive = lazyregexp.New(`(?i)\.(tgz|tar|tar\.gz)$`)
 
+// InPackage reports whether a file of a source tree belongs to a package, by its path.
+func InPackage(file string) bool {
+	return strings.HasPrefix(file, Modules+"/") || strings.Contains(file, "/"+Modules+"/")
+}
+
 // LicenseText returns the licence that a package names, or words that say that it names none.
 func LicenseText(license string) string { return cmp.Or(license, "no licence named") }
 
@@ -44,7 +52,7 @@ func NameProblem(s string) string {
 	switch {
 	case len(s) > MaxName:
 		return fmt.Sprintf("has %d bytes; %d are allowed", len(s), MaxName)
-	case !name.MatchString(s) || s == "node_modules" || s == "favicon.ico":
+	case !name.MatchString(s) || s == Modules || s == "favicon.ico":
 		return "is not the name of an npm package"
 	}
 	return ""

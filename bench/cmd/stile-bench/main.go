@@ -15,7 +15,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
-	"github.com/mattn/go-isatty"
+	"golang.org/x/term"
 
 	"github.com/stilehost/stile/bench"
 	"github.com/stilehost/stile/internal/printable"
@@ -47,7 +47,7 @@ func (s *streams) say(format string, args ...any) { _, _ = fmt.Fprintf(s.err, fo
 // interactive reports whether stderr is a terminal.
 func (s *streams) interactive() bool {
 	f, ok := s.err.(*os.File)
-	return ok && isatty.IsTerminal(f.Fd())
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // run executes one command line and returns the exit code.
