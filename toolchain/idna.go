@@ -42,14 +42,26 @@ func adaptTR46(text []byte) (string, error) {
 // refuse nothing, which most are. A path in which a segment begins with a dot may need more, and so may long URLs.
 const plainURLs = `
 const plain = /^(https?):\/\/((?:[a-z\d-]+\.)*[a-z][a-z\d-]*|(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$|[/:?#])|(?=$|[/:?#]))){4})(?::(\d{1,5}))?((?:\/[\w!$%&'()*+,./:;=@~-]*)?)(?:\?([\w!$%&()*+,./:;=?@~-]*))?(?:#([\w!$%&'()*+,./:;=?@~-]*))?$/;
+const partsOf = (input) => {
+	const parts = input.length <= 2048 ? plain.exec(input) : null;
+	return !parts || parts[3] > 65535 || /\/(?:\.|%2e)/i.test(parts[4]) || /(?:^|\.)xn--/.test(parts[2]) ? null : parts;
+};
+const portOf = (scheme, digits) => digits === undefined || +digits === defaultPort(scheme) ? null : +digits;
 const whole = module.exports.basicURLParse;
 module.exports.basicURLParse = (input, options) => {
-	const parts = input.length <= 2048 && !options?.url && !options?.stateOverride ? plain.exec(input) : null;
-	if (!parts || parts[3] > 65535 || /\/(?:\.|%2e)/i.test(parts[4]) || /(?:^|\.)xn--/.test(parts[2])) return whole(input, options);
+	const parts = options?.url || options?.stateOverride ? null : partsOf(input);
+	if (!parts) return whole(input, options);
 	const [, scheme, name, digits, path, query = null, fragment = null] = parts;
 	const host = /^[\d.]+$/.test(name) ? name.split(".").reduce((n, part) => n * 256 + +part, 0) : name;
-	const port = digits === undefined || +digits === defaultPort(scheme) ? null : +digits;
-	return { scheme, username: "", password: "", host, port, path: path.slice(1).split("/"), query, fragment };
+	return { scheme, username: "", password: "", host, port: portOf(scheme, digits), path: path.slice(1).split("/"), query, fragment };
+};
+// What serializeURL makes of such a URL; undefined for others.
+module.exports.plainHref = (input) => {
+	const parts = partsOf(input);
+	if (!parts) return undefined;
+	const [, scheme, name, digits, path, query, fragment] = parts;
+	const port = portOf(scheme, digits);
+	return scheme + "://" + name + (port === null ? "" : ":" + port) + (path || "/") + (query === undefined ? "" : "?" + query) + (fragment === undefined ? "" : "#" + fragment);
 };
 `
 

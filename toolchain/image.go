@@ -98,6 +98,13 @@ type wholeEngine struct {
 }
 
 func newWholeEngine(wasm []byte) (*wholeEngine, error) {
+	wasm, traces, err := dropTracing(wasm)
+	if err != nil {
+		return nil, fmt.Errorf("drop the engine's tracing: %w", err)
+	}
+	if traces != foundTraces {
+		return nil, fmt.Errorf("drop the engine's tracing: %d checks instead of %d", traces, foundTraces)
+	}
 	wasm, stores, err := keepCounts(wasm)
 	if err != nil {
 		return nil, fmt.Errorf("rewrite the engine's counts: %w", err)

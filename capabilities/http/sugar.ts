@@ -4,7 +4,7 @@ import { wait } from "../../toolchain/prelude/bindings";
 import { Blob, piece, takeHandle } from "../../toolchain/prelude/blob";
 import { Body, type Content } from "../../toolchain/prelude/body";
 import { ask, CapabilityError } from "../../toolchain/prelude/errors";
-import { Request, type RequestInit } from "../../toolchain/prelude/request";
+import { abortOf, Request, type RequestInit } from "../../toolchain/prelude/request";
 import { Response, response } from "../../toolchain/prelude/response";
 import { derive, type Raw } from "../../toolchain/prelude/session";
 
@@ -35,9 +35,10 @@ function whole(rule: string | Rule) {
 }
 
 async function send(client: Raw, request: Request): Promise<Response> {
-  request.signal.throwIfAborted();
+  const signal = abortOf(request);
+  signal?.throwIfAborted();
   const content = await outgoing(Body.content(request));
-  request.signal.throwIfAborted();
+  signal?.throwIfAborted();
   const exchange: Raw = ask(() =>
     client.start({
       method: request.method,
@@ -48,8 +49,8 @@ async function send(client: Raw, request: Request): Promise<Response> {
       timeout: undefined,
     }),
   );
-  await orAbort(wait(exchange.subscribe({ tag: "head" })), request.signal, () => exchange.drop());
-  return response(exchange, request.signal);
+  await orAbort(wait(exchange.subscribe({ tag: "head" })), signal, () => exchange.drop());
+  return response(exchange, signal);
 }
 
 /** Text is sent as text, a Blob on the host as its handle, and other bytes inline if they fit. */

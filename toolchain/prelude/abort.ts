@@ -76,7 +76,8 @@ export function follow(source: AbortSignal | null | undefined): AbortSignal {
 }
 
 /** Settles like the promise. If the signal aborts first, calls `abandon` and rejects with the signal's reason. */
-export function orAbort<T>(promise: Promise<T>, signal: AbortSignal, abandon: () => void): Promise<T> {
+export function orAbort<T>(promise: Promise<T>, signal: AbortSignal | undefined, abandon: () => void): Promise<T> {
+  if (!signal) return promise;
   return new Promise((resolve, reject) => {
     const stop = () => {
       abandon();

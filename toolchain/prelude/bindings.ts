@@ -118,9 +118,9 @@ export interface RawInterface {
   handle?: ResourceClass;
 }
 
-function wrong(expected: string, value: any): never {
+function wrong(expected: string, value: any, at = ""): never {
   const type = value === null ? "null" : typeof value;
-  throw new TypeError(`expected ${expected}, got ${type === "number" || type === "bigint" ? value : type}`);
+  throw new TypeError(`${at}expected ${expected}, got ${type === "number" || type === "bigint" ? value : type}`);
 }
 
 /** Whether the stack ever overflowed: an overflow leaves nonzero bytes around the limit, which nothing clears. */
@@ -401,14 +401,20 @@ function flags(info: TypeInfo): Codec {
   };
 }
 
+/** The index of a handle. Errors begin with `at`. */
+function indexOf(value: any, Class: ResourceClass, at = ""): number {
+  if (!(value instanceof Class)) wrong(Class.name, value, at);
+  const index = value[handle];
+  if (index === 0) throw new TypeError(`${at}this ${Class.name} was dropped or given away`);
+  return index;
+}
+
 function resource(info: TypeInfo): Codec {
   const Class = classes[info.resource!];
   const own = info.kind === "own";
   return scalar(
     (at, value) => {
-      if (!(value instanceof Class)) wrong(Class.name, value);
-      const index = value[handle];
-      if (index === 0) throw new TypeError(`this ${Class.name} was dropped or given away`);
+      const index = indexOf(value, Class);
       if (own) value[handle] = 0;
       i32[at >> 2] = index;
     },
@@ -452,36 +458,37 @@ let nesting = 0;
 /** A function that calls an import. A method takes its object as `this`. */
 function caller(info: FunctionInfo): (this: any, ...args: any[]) => any {
   const { operation, params, label, indirect, spilled } = info;
-  const first = info.kind === "method" ? 1 : 0;
-  const put = params.map((p) => (spilled === null ? codec(p.type).lower : codec(p.type).store));
-  const offsets = spilled === null ? flatOffsets(params) : world.types[spilled].fields!.map((f) => f.offset);
+  const self = info.kind === "method" ? classes[info.resource!] : undefined;
+  const selfAt = `${label}: ${params[0]?.name}: `;
+  const rest = self ? params.slice(1) : params;
+  const count = rest.length;
+  const put = rest.map((p) => (spilled === null ? codec(p.type).lower : codec(p.type).store));
+  const all = spilled === null ? flatOffsets(params) : world.types[spilled].fields!.map((f) => f.offset);
+  const offsets = self ? all.slice(1) : all;
   const size = spilled === null ? 0 : world.types[spilled].size;
-  const place = block + (spilled === null ? offsets[params.length] : 8);
+  const place = block + (spilled === null ? all[params.length] : 8);
   const take = resultOf(info);
 
   return function (...args) {
     if (isBuilding) throw new Error(noCapability);
-    // Obtain a lazy handle now, while the slots are free.
-    if (first) this[handle];
+    // A lazy handle is got here, while the slots are free.
+    const object = self ? indexOf(this, self, selfAt) : 0;
     const outer = nesting++ > 0 ? saveSlots() : undefined;
     const mark = holding;
     let at = 0;
     try {
       const base = spilled === null ? block : allocate(size);
-      if (first) {
-        put[0](base, this);
-        at = 1;
-      }
-      for (; at < params.length; at++) put[at](base + offsets[at], args[at - first]);
+      if (self) i32[base >> 2] = object;
+      for (; at < count; at++) put[at](base + offsets[at], args[at]);
       if (spilled !== null) i32[block >> 2] = base;
       if (indirect) i32[place >> 2] = results;
       host(operation);
       return take();
     } catch (error) {
-      if (at < params.length && error instanceof TypeError) error.message = `${label}: ${params[at].name}: ${error.message}`;
+      if (at < count && error instanceof TypeError) error.message = `${label}: ${rest[at].name}: ${error.message}`;
       throw error;
     } finally {
-      release(mark);
+      if (holding > mark) release(mark);
       nesting--;
       if (outer) restoreSlots(outer);
     }
@@ -526,12 +533,12 @@ function restoreSlots(saved: bigint[]): void {
 function resourceClass(info: World["resources"][number], construct?: (...args: any[]) => any) {
   const Class = class {
     declare [handle]: number;
-    constructor(...args: any[]) {
-      if (args[0] !== lifted) {
+    constructor(proof: any, index: any) {
+      if (proof !== lifted) {
         if (!construct) throw new TypeError(`a ${info.class} is got from the host, not made`);
-        return construct(...args);
+        return construct(...arguments);
       }
-      this[handle] = args[1];
+      this[handle] = index;
     }
     drop() {
       const index = this[handle];
@@ -768,9 +775,10 @@ function park(): boolean {
 
 function poll(): void {
   const pending = waiting;
-  const found = new Set<number>(iface("stile:capability/poll")!.functions.poll(pending.map((w) => w.pollable)));
-  waiting = pending.filter((_, i) => !found.has(i));
-  for (const i of found) {
+  const found: number[] = iface("stile:capability/poll")!.functions.poll(pending.map((w) => w.pollable));
+  const set = pending.length > 1 ? new Set(found) : undefined;
+  waiting = set ? pending.filter((_, i) => !set.has(i)) : [];
+  for (const i of set ?? found) {
     pending[i].pollable.drop();
     ready[ready.length] = pending[i].resolve;
   }

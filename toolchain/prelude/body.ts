@@ -48,10 +48,10 @@ export function given(body: BodyInit | null | undefined): Content | undefined {
 const unlimited = 0xffff_ffff_ffff_ffffn;
 
 /** The content of an exchange. Text crosses as text; bytes stay on the host until they are read. */
-export function received(exchange: Raw, type: string, signal: AbortSignal): Content {
+export function received(exchange: Raw, type: string, signal: AbortSignal | undefined): Content {
   let blob: Blob | undefined;
   const until = (tag: string, val?: bigint) => {
-    signal.throwIfAborted();
+    signal?.throwIfAborted();
     return orAbort(wait(exchange.subscribe({ tag, val })), signal, () => exchange.drop());
   };
   // The whole body of an exchange can be taken once.

@@ -15,12 +15,18 @@ function clean(value: string): string {
   return text;
 }
 
+let received: (list: { name: string; value: string }[]) => Headers;
+
 export class Headers {
   // One entry for each appended value, in order, under lower-case names.
   #list: [string, string][] = [];
 
   constructor(init?: Init) {
     if (init === undefined) return;
+    if (init instanceof Headers) {
+      this.#list = [...init.#list];
+      return;
+    }
     if (typeof init !== "object" || init === null) throw new TypeError("Headers: an object or a list of pairs is wanted");
     const pairs = Symbol.iterator in init ? init : Object.entries(init);
     for (const pair of pairs) {
@@ -75,4 +81,16 @@ export class Headers {
   get [Symbol.toStringTag](): string {
     return "Headers";
   }
+  static {
+    received = (list) => {
+      const headers = new Headers();
+      for (const { name, value } of list) headers.#list.push([name, value]);
+      return headers;
+    };
+  }
+}
+
+/** Headers as the host gives them: their names are valid and in lower case. */
+export function receivedHeaders(list: { name: string; value: string }[]): Headers {
+  return received(list);
 }

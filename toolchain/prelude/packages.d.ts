@@ -12,3 +12,7 @@ declare module "whatwg-url" {
   const params: typeof URLSearchParams;
   export { url as URL, params as URLSearchParams };
 }
+declare module "whatwg-url/lib/url-state-machine.js" {
+  /** The href of a URL that the parser would change little of; undefined for others. See plainURLs in toolchain/idna.go. */
+  export function plainHref(text: string): string | undefined;
+}

@@ -3,7 +3,7 @@ import type { AbortSignal } from "./abort";
 import { Body, type BodyInit, type Content, given, received } from "./body";
 import { dictionary } from "./dictionary";
 import { ask } from "./errors";
-import { Headers, type Init } from "./headers";
+import { Headers, type Init, receivedHeaders } from "./headers";
 import type { Raw } from "./session";
 
 export interface ResponseInit {
@@ -23,7 +23,7 @@ interface Answer {
 // Statuses that have no body.
 const empty = new Set([101, 103, 204, 205, 304]);
 
-let answered: (head: Answer, exchange: Raw, signal: AbortSignal) => Response;
+let answered: (head: Answer, exchange: Raw, signal: AbortSignal | undefined) => Response;
 
 export class Response extends Body {
   #status: number;
@@ -90,7 +90,7 @@ export class Response extends Body {
   }
   static {
     answered = (head, exchange, signal) => {
-      const headers = new Headers(head.headers.map(({ name, value }) => [name, value] as const));
+      const headers = receivedHeaders(head.headers);
       const content = received(exchange, headers.get("content-type") ?? "", signal);
       const response = new Response(null, { headers }, content);
       response.#status = head.status;
@@ -103,7 +103,7 @@ export class Response extends Body {
 }
 
 /** The response of an exchange. The signal also aborts its body. */
-export function response(exchange: Raw, signal: AbortSignal): Response {
+export function response(exchange: Raw, signal: AbortSignal | undefined): Response {
   try {
     return answered(ask(() => exchange.head()), exchange, signal);
   } catch (error) {

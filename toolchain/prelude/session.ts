@@ -32,7 +32,15 @@ export function kindOf(name: string): string | undefined {
 /** The handle of a binding. Its first use asks the host for it. */
 export function handle(name: string): Raw {
   const kind = kindOf(name)!;
-  return later(kind, () => open(name, kind));
+  let raw: Raw;
+  let from: Raw | undefined; // the env of the call that raw belongs to
+  return later(kind, () => {
+    if (!env || from !== env) {
+      raw = open(name, kind);
+      from = env;
+    }
+    return raw;
+  });
 }
 
 function open(name: string, kind: string): Raw {
