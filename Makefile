@@ -9,6 +9,8 @@ in_modules = set -e; for m in $(MODULES); do (cd $$m && $(1)); done
 comma := ,
 BUILD := build -trimpath -ldflags "-s -w $(if $(filter Linux,$(shell uname -s)),-extldflags=-Wl$(comma)--gc-sections)"
 BIN := $(CURDIR)/bin
+# The last revision in which every call that waits took a thread.
+EARLIER := 1d5781d
 
 .DEFAULT_GOAL := help
 .PHONY: help build build-stile demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-packed test-embed test-types long long-check test-bench bench bench-results bench-core bench-workspace
@@ -107,7 +109,7 @@ bench-results: ## copy the results of make bench and make bench-core to bench/RE
 	sed 's/](\([a-z0-9-]*\.svg\))/](results\/\1)/' bench/out/suite/report.md | cat - bench/out/core.md > bench/RESULTS.md
 
 bench-core: ## measure start, calls and memory; writes bench/out/core.json
-	go -C bench run ./core -out out/core.json
+	go -C bench run ./core -earlier $(EARLIER) -out out/core.json
 
 bench-workspace: ## compare workspaces with plain files; writes bench/out/workspace.json
 	go -C bench run ./workspace -out out/workspace.json

@@ -29,6 +29,8 @@ type bench struct {
 	trials string // the C program, once it is compiled
 	engine string // the name under which components import the engine
 
+	earlier string // a revision to compare with, or ""
+
 	rows []row
 }
 
@@ -57,6 +59,7 @@ var measurements = []struct {
 	{"memory", measureMemory},
 	{"growth", measureGrowth},
 	{"waiting", measureWaiting},
+	{"earlier", measureEarlier},
 	{"save", measureSave},
 	{"cold", measureCold},
 	{"instantiate", measureInstantiate},
@@ -75,9 +78,10 @@ func main() {
 
 func run(ctx context.Context) (err error) {
 	out := flag.String("out", "out/core.json", "write the figures to this `file`, and to one that ends in .md; the engine is kept beside it")
-	only := flag.String("only", "", "run the measurements whose names match this `pattern`: memory, growth, waiting, save, cold, instantiate, throughput, capability, end")
+	only := flag.String("only", "", "run the measurements whose names match this `pattern`: memory, growth, waiting, earlier, save, cold, instantiate, throughput, capability, end")
 	quick := flag.Bool("quick", false, "run a tenth of the rounds, to see that everything works")
 	strict := flag.Bool("strict", false, "fail when a target is missed")
+	earlier := flag.String("earlier", "", "compare with this `revision`, too, which is built from the history; takes a minute more")
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this `file`")
 	flag.Parse()
 
@@ -92,7 +96,7 @@ func run(ctx context.Context) (err error) {
 	if err := os.MkdirAll(packages, 0o755); err != nil {
 		return err
 	}
-	b := &bench{quick: *quick, packages: packages}
+	b := &bench{quick: *quick, packages: packages, earlier: *earlier}
 	if b.dir, err = os.MkdirTemp(filepath.Dir(packages), "core-"); err != nil {
 		return err
 	}
