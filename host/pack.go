@@ -571,8 +571,10 @@ func (c *call) unpack(of *Component, p *packed) (*wasmtime.Instance, error) {
 	if err := c.adopt(of, i, p.table); err != nil {
 		return nil, err
 	}
-	if _, err := m.grow.in(i, p.size); err != nil {
-		return nil, err
+	if int(p.size) > len(m.base) {
+		if _, err := m.grow.in(i, p.size); err != nil {
+			return nil, err
+		}
 	}
 	for _, part := range p.parts {
 		var runs []byte

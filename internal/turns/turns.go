@@ -3,6 +3,7 @@
 package turns
 
 import (
+	"container/list"
 	"context"
 	"slices"
 	"sync"
@@ -44,12 +45,16 @@ type Places struct {
 type user struct {
 	name       string
 	round      int64
-	soon, rest []*request // in the order in which they came
+	soon, rest *list.List // of *request, in the order in which they came
 }
+
+func (u *user) waits() int { return u.soon.Len() + u.rest.Len() }
 
 type request struct {
 	n     int64
 	taken chan struct{} // closed once the request has its places
+	of    *list.List
+	at    *list.Element // in of; nil once it has its places
 }
 
 // New returns n places.
@@ -116,35 +121,31 @@ func (p *Places) ask(name string, r *request, soon bool) {
 	i := slices.IndexFunc(p.waiting, func(u *user) bool { return u.name == name })
 	if i < 0 {
 		i = len(p.waiting)
-		p.waiting = append(p.waiting, &user{name: name, round: max(p.round, p.rounds[name])})
+		p.waiting = append(p.waiting, &user{name, max(p.round, p.rounds[name]), list.New(), list.New()})
 		delete(p.rounds, name)
 	}
-	if u := p.waiting[i]; soon {
-		u.soon = append(u.soon, r)
-	} else {
-		u.rest = append(u.rest, r)
+	r.of = p.waiting[i].rest
+	if soon {
+		r.of = p.waiting[i].soon
 	}
+	r.at = r.of.PushBack(r)
 	p.give(0)
 }
 
 // withdraw takes back a request. It reports whether the request was waiting.
 func (p *Places) withdraw(name string, r *request) bool {
-	for i, u := range p.waiting {
-		for _, list := range []*[]*request{&u.soon, &u.rest} {
-			if n := slices.Index(*list, r); u.name == name && n >= 0 {
-				*list = slices.Delete(*list, n, n+1)
-				p.rest(i)
-				return true
-			}
-		}
+	if r.at == nil {
+		return false
 	}
-	return false
+	r.of.Remove(r.at)
+	p.rest(slices.IndexFunc(p.waiting, func(u *user) bool { return u.name == name }))
+	return true
 }
 
 // rest takes a user out of those that wait, if it has no more requests.
 func (p *Places) rest(i int) {
 	u := p.waiting[i]
-	if len(u.soon)+len(u.rest) > 0 {
+	if u.waits() > 0 {
 		return
 	}
 	p.waiting = slices.Delete(p.waiting, i, i+1)
@@ -179,7 +180,7 @@ func (p *Places) Waiting() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, u := range p.waiting {
-		n += len(u.soon) + len(u.rest)
+		n += u.waits()
 	}
 	return n
 }
@@ -194,15 +195,16 @@ func (p *Places) give(n int64) {
 			}
 		}
 		u := p.waiting[at]
-		list := &u.soon
-		if len(*list) == 0 {
-			list = &u.rest
+		first := u.soon.Front()
+		if first == nil {
+			first = u.rest.Front()
 		}
-		r := (*list)[0]
+		r := first.Value.(*request)
 		if r.n > p.free {
 			return
 		}
-		*list = slices.Delete(*list, 0, 1)
+		r.of.Remove(first)
+		r.at = nil
 		p.free -= r.n
 		close(r.taken)
 		if u.round > p.round {
