@@ -171,23 +171,24 @@ type Callee struct {
 	Approved []abi.Definition
 }
 
-// Call runs the tool for a caller. ctx is the caller's: its limits apply too, and all processor time counts there. name is the
+// Start starts the tool for a caller, as [Component.Start] does, and calls done at its end, or before it returns if the tool cannot begin. ctx is the caller's: its limits apply too, and all processor time counts there. name is the
 // tool's name for the caller, and env are the bindings it passes on. Errors are written for the caller's guest. It learns the same
 // about a denial, a limit, an input or a failure as the tool's own caller would. The text of a failure comes from the tool.
-func (t Callee) Call(ctx context.Context, name string, input []byte, env map[string]abi.Capability) ([]byte, error) {
+func (t Callee) Start(ctx context.Context, name string, input []byte, env map[string]abi.Capability, done func(output []byte, err error)) {
 	whole := make(Env, len(t.Env)+len(env))
 	maps.Copy(whole, t.Env)
 	for binding, capability := range env {
 		if whole[binding] != nil {
-			return nil, abi.Errorf(abi.CodeAlreadyExists, "%s: the tool has a binding %q of its own", name, printable.Text(binding))
+			done(nil, abi.Errorf(abi.CodeAlreadyExists, "%s: the tool has a binding %q of its own", name, printable.Text(binding)))
+			return
 		}
 		whole[binding] = capability
 	}
-	r, err := t.Component.Do(ctx, Request{Tool: t.Tool, Name: name, Input: input, Env: whole, Limits: t.Limits, Approved: t.Approved})
-	if err != nil {
-		return nil, ForCaller(name, err)
+	request := Request{Tool: t.Tool, Name: name, Input: input, Env: whole, Limits: t.Limits, Approved: t.Approved}
+	ended := func(r Result, err error) { done(r.Output, ForCaller(name, err)) }
+	if err := t.Component.Start(ctx, request, ended); err != nil {
+		ended(Result{}, err)
 	}
-	return r.Output, nil
 }
 
 // ForCaller converts a call's error into the one reported to the guest that started it under this name. The result wraps
@@ -207,6 +208,8 @@ func ForCaller(name string, err error) error {
 		return &calleeError{abi.Errorf(code, "%s: %v", name, how), err}
 	}
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &denied):
 		d := denied.Denial
 		d.Operation = fmt.Sprintf("%s: %s through %q", name, d.Operation, d.Binding)

@@ -28,7 +28,9 @@ func TestFaultsOfCalleesStayOfTheHost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g.uses, g.call = "open split never", `(drop (call $split (local.get $box))) `+g.call
 			callee := host.Callee{Component: g.load(t, h), Tool: "t", Env: host.Env{"box": &unclosable{}}}
-			_, err := callee.Call(t.Context(), "inner", nil, nil)
+			ended := make(chan error)
+			callee.Start(t.Context(), "inner", nil, nil, func(_ []byte, err error) { ended <- err })
+			err := <-ended
 			shown, ok := errors.AsType[*abi.Error](err)
 			if !ok || strings.Contains(shown.Error(), "s3cret") || !strings.HasPrefix(shown.Detail, "inner: ") {
 				t.Errorf("a guest is told %v", shown)

@@ -108,7 +108,7 @@ export default extension({ tools: { t: { description: "test", run: async (input:
 	}
 	inner := build(`await env.gate.pass(); const v = await env.store.get("k"); await env.gate.pass(); return v + input.x;`)
 	box, err := tools.New(tools.Options{Resolve: func(string) (tools.Func, error) {
-		return host.Callee{Component: inner, Tool: "t", Env: host.Env{"gate": g}}.Call, nil
+		return host.Callee{Component: inner, Tool: "t", Env: host.Env{"gate": g}}.Start, nil
 	}})
 	if err != nil {
 		t.Fatal(err)

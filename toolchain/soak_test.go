@@ -38,7 +38,7 @@ func newSoak(t *testing.T) *soak {
 		await env.clock.sleep(input.for); return (await a) + (await b);`))
 	var err error
 	if s.toolbox, err = tools.New(tools.Options{Resolve: func(string) (tools.Func, error) {
-		return host.Callee{Component: s.sleeps, Tool: "t", Env: host.Env{"clock": clock.System()}}.Call, nil
+		return host.Callee{Component: s.sleeps, Tool: "t", Env: host.Env{"clock": clock.System()}}.Start, nil
 	}}); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,7 +87,7 @@ func newWorkshop(t *testing.T, chain *toolchain.Toolchain, limits host.Limits, b
 			if !ok {
 				return nil, abi.Errorf(abi.CodeNotFound, "there is no tool %q", name)
 			}
-			return tool.Call, nil
+			return tool.Start, nil
 		},
 		Describe: func() []tools.Description {
 			return []tools.Description{{Name: "b_t", Description: "Second", InputSchema: `{"type":"object"}`}}
@@ -299,6 +300,62 @@ func TestInnerCallsEnd(t *testing.T) {
 			ended.Wait()
 		})
 	}
+}
+
+// TestCallsThatWaitForTools has calls wait for calls that wait for a timer. No goroutine waits for either.
+func TestCallsThatWaitForTools(t *testing.T) {
+	_, chain := newToolchain(t, host.Options{Instances: 2, Limits: host.Limits{Wall: time.Hour}})
+	w := newWorkshop(t, chain, host.Limits{}, map[string]string{
+		"outer": `return env.tools.call("inner_t", {}, { env: { clock: env.clock } });`,
+		"inner": `await env.clock.sleep(3600000); return 1;`,
+	})
+	outer := w.tools["outer_t"]
+	timer := &heldClock{Clock: clock.System()}
+	env := host.Env{"tools": w.box, "clock": timer}
+	const calls = 200
+	ended := make(chan string, calls)
+	before := runtime.NumGoroutine()
+	for range calls {
+		if err := outer.Component.Start(t.Context(), host.Request{Tool: "t", Env: env}, func(r host.Result, err error) {
+			ended <- string(r.Output) + errorText(err)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for timer.waiting.Load() < calls || runtime.NumGoroutine() > before+calls/10 { // workers pack the last ones
+		runtime.Gosched()
+	}
+	timer.over.SetReady()
+	for range calls {
+		if got := <-ended; got != "1" {
+			t.Fatalf("got %s", got)
+		}
+	}
+}
+
+// heldClock has a timer that all calls wait for.
+type heldClock struct {
+	*clock.Clock
+	waiting atomic.Int64
+	over    abi.Pollable
+}
+
+func (c *heldClock) Open(ctx context.Context) (any, error) {
+	opened, err := c.Clock.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &heldTimer{opened.(*clock.Running), c}, nil
+}
+
+type heldTimer struct {
+	*clock.Running
+	of *heldClock
+}
+
+func (c *heldTimer) Subscribe(context.Context, uint64) *abi.Pollable {
+	c.of.waiting.Add(1)
+	return &c.of.over
 }
 
 // TestToolsShareBudgets has tools use up the log and storage budgets of their callers, in turn and nested. Each has its own

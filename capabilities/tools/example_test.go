@@ -12,8 +12,8 @@ import (
 func Example() {
 	box, err := tools.New(tools.Options{
 		Resolve: func(string) (tools.Func, error) {
-			return func(_ context.Context, _ string, input []byte, _ map[string]abi.Capability) ([]byte, error) {
-				return input, nil
+			return func(_ context.Context, _ string, input []byte, _ map[string]abi.Capability, done func([]byte, error)) {
+				done(input, nil)
 			}, nil
 		},
 		Describe: func() []tools.Description {

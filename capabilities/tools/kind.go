@@ -103,11 +103,12 @@ func (Rights) Double(_ context.Context, t *double.Test, answers json.RawMessage)
 			if !ok {
 				return nil, t.Unanswered("a call of the tool "+double.Quoted(name), double.Quoted(name)+`: {"output": {}}`)
 			}
-			return func(context.Context, string, []byte, map[string]abi.Capability) ([]byte, error) {
+			return func(_ context.Context, _ string, _ []byte, _ map[string]abi.Capability, done func([]byte, error)) {
 				if o.Error != nil {
-					return nil, abi.Errorf(abi.CodeUnavailable, "%s: %s", name, *o.Error)
+					done(nil, abi.Errorf(abi.CodeUnavailable, "%s: %s", name, *o.Error))
+				} else {
+					done(o.Output, nil)
 				}
-				return o.Output, nil
 			}, nil
 		},
 		Describe: func() []Description {

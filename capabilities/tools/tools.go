@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -19,11 +20,12 @@ import (
 // Interface is the WIT interface that this package implements, in wit/deps/capability/tools.wit.
 const Interface = "stile:capability/tools@0.1.0"
 
-// Func runs a tool. ctx ends with the call that started it; Func must then return soon. name
-// is the name that the guest used for the tool. input is text that should be JSON. env holds
-// the bindings that the guest passes on to the tool. The result is JSON. The guest sees the
+// Func starts a tool, on a goroutine of its own. At the tool's end, it calls done once, on any goroutine, or panics instead. It should
+// return while the tool waits, so that nothing but memory waits with it. ctx ends with the call that started it; the tool must then end
+// soon. name is the name that the guest used for the tool. input is text that should be JSON. env holds
+// the bindings that the guest passes on to the tool. The output is JSON. The guest sees the
 // text of an *[abi.Error], and no text of other errors.
-type Func func(ctx context.Context, name string, input []byte, env map[string]abi.Capability) ([]byte, error)
+type Func func(ctx context.Context, name string, input []byte, env map[string]abi.Capability, done func(output []byte, err error))
 
 // Description is the record `description`: the information about a tool for guests.
 type Description struct {
@@ -174,12 +176,25 @@ func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*
 	c := &Call{cancel: cancel}
 	capabilities := env.Capabilities() // here, because the guest continues
 	text := []byte(input)
+	var once sync.Once
+	end := func(keep func() error) {
+		once.Do(func() {
+			defer c.done.SetReady()
+			defer cancel()
+			defer room.Release(size)
+			defer func() { c.panicked = recover() }() // Take repeats the panic on its own goroutine, where the host expects it
+			c.err = keep()
+		})
+	}
 	go func() {
-		defer c.done.SetReady()
-		defer cancel()
-		defer room.Release(size)
-		defer func() { c.panicked = recover() }() // Take repeats the panic on its own goroutine, where the host expects it
-		c.err = c.run(ctx, t.held, func() ([]byte, error) { return run(ctx, tool, text, capabilities) })
+		defer func() {
+			if p := recover(); p != nil {
+				end(func() error { panic(p) })
+			}
+		}()
+		run(ctx, tool, text, capabilities, func(output []byte, err error) {
+			end(func() error { return c.keep(ctx, t.held, output, err) })
+		})
 	}()
 	return c, nil
 }
@@ -194,9 +209,8 @@ type Call struct {
 	panicked any
 }
 
-// run runs the tool and keeps its output.
-func (c *Call) run(ctx context.Context, held *blob.Quota, do func() ([]byte, error)) (err error) {
-	output, err := do()
+// keep keeps the output of a tool, unless it failed.
+func (c *Call) keep(ctx context.Context, held *blob.Quota, output []byte, err error) error {
 	if err == nil {
 		err = abi.Charge(ctx, len(output))
 	}

@@ -23,13 +23,15 @@ type env map[string]abi.Capability
 func (e env) Capabilities() map[string]abi.Capability { return e }
 
 // newBox returns an opened toolbox of one tool, "t".
-func newBox(t *testing.T, o Options, run Func) *Toolbox {
+func newBox(t *testing.T, o Options, run func(context.Context, string, []byte, map[string]abi.Capability) ([]byte, error)) *Toolbox {
 	t.Helper()
 	o.Resolve = func(name string) (Func, error) {
 		if name != "t" {
 			return nil, abi.Errorf(abi.CodeNotFound, "tool %s", name)
 		}
-		return run, nil
+		return func(ctx context.Context, name string, input []byte, env map[string]abi.Capability, done func([]byte, error)) {
+			done(run(ctx, name, input, env))
+		}, nil
 	}
 	box, err := New(o)
 	if err != nil {

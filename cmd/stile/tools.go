@@ -38,7 +38,7 @@ func (n *session) toolbox(ctx context.Context, state *extension.State, files []s
 			if callees[name] != nil {
 				return nil, usagef("%s: there is another tool %s", file, name)
 			}
-			callees[name] = host.Callee{Component: c, Tool: d.Name, Env: env}.Call
+			callees[name] = host.Callee{Component: c, Tool: d.Name, Env: env}.Start
 			found = append(found, tools.Description{Name: name, Description: d.Description, InputSchema: d.InputSchema})
 		}
 	}

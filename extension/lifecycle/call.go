@@ -178,27 +178,57 @@ func (m *Manager) find(v Viewer, tool string) (offer, bool) {
 // Call calls a tool. In addition to the errors of host.Component.Do, there are *[UnknownToolError], *[RevokedError],
 // *[QuarantinedError], *[BrokenError] and [ErrClosed]. A denial may be a *[CeilingError].
 func (m *Manager) Call(ctx context.Context, c Call) (host.Result, error) {
-	if err := m.enter(); err != nil {
-		return host.Result{}, err
-	}
-	defer m.calls.Done()
 	for {
-		err := m.Refresh(ctx)
-		o, ok := m.begin(c.Viewer, c.Tool)
-		switch {
-		case !ok && err == nil:
-			return host.Result{}, &UnknownToolError{printable.Short(c.Tool, 100)}
-		case !ok:
+		s, err := m.prepare(ctx, c)
+		if err != nil {
 			return host.Result{}, err
 		}
-		var result host.Result
-		if err = cmp.Or(o.release.cause(), err); err == nil { // first the cause, which may exist in this process only
-			result, err = m.call(ctx, c, o)
-		}
-		o.release.calls.Add(-1)
-		if !errors.Is(err, errAnother) {
+		if result, err := s.do(); !errors.Is(err, errAnother) {
 			return result, err
 		}
+	}
+}
+
+// Start is Call in the background. It returns once the component is loaded and the input is checked. done gets what Call returns, once: on
+// a goroutine of the host, or before Start returns if the call cannot begin. The call takes no goroutine while it waits, as
+// [host.Component.Start] says.
+func (m *Manager) Start(ctx context.Context, c Call, done func(host.Result, error)) {
+	s, err := m.prepare(ctx, c)
+	if err != nil {
+		done(host.Result{}, err)
+		return
+	}
+	ended := func(result host.Result, err error) {
+		result, err = s.finish(result, err)
+		if s.drop(); errors.Is(err, errAnother) {
+			m.Start(ctx, c, done)
+			return
+		}
+		done(result, err)
+	}
+	if err := s.component.Start(s.ctx, s.request, ended); err != nil { //nolint:contextcheck // it is made of ctx
+		ended(host.Result{}, err)
+	}
+}
+
+// started is a call that is under way.
+type started struct {
+	*Manager
+	call      Call
+	offer     offer
+	breaker   *breaker
+	ctx       context.Context // also ends with the release
+	component *host.Component // nil until the call is prepared
+	request   host.Request
+	began     bool
+	at        time.Time
+	clock     time.Time
+	drops     []func() // give back what the call has
+}
+
+func (s *started) drop() {
+	for _, drop := range slices.Backward(s.drops) {
+		drop()
 	}
 }
 
@@ -236,78 +266,111 @@ func (m *Manager) still(ctx context.Context, c Call, o offer, made int) error {
 	}
 }
 
-func (m *Manager) call(ctx context.Context, c Call, o offer) (result host.Result, err error) {
+// do makes a call that is prepared.
+func (s *started) do() (host.Result, error) {
+	defer s.drop()
+	return s.finish(s.component.Do(s.ctx, s.request))
+}
+
+// prepare finds the tool of a call, and all that the call needs. drop must follow, unless there is an error.
+func (m *Manager) prepare(ctx context.Context, c Call) (s *started, err error) {
+	if err := m.enter(); err != nil {
+		return nil, err
+	}
+	s = &started{Manager: m, call: c, began: true, drops: []func(){m.calls.Done}}
+	defer func() {
+		if s.component == nil { // or it panics
+			s.drop()
+		}
+	}()
+	err = m.Refresh(ctx)
+	o, ok := m.begin(c.Viewer, c.Tool)
+	switch {
+	case !ok && err == nil:
+		return s, &UnknownToolError{printable.Short(c.Tool, 100)}
+	case !ok:
+		return s, err
+	}
 	a := o.release
-	b := a.breaker(broken{o.tool.Name, c.Viewer})
-	if err := b.check(m.options.Now(), c.Tool); err != nil {
-		return result, err
+	s.offer = o
+	s.drops = append(s.drops, func() { a.calls.Add(-1) })
+	if err = cmp.Or(a.cause(), err); err != nil { // first the cause, which may exist in this process only
+		return s, err
+	}
+	s.breaker = a.breaker(broken{o.tool.Name, c.Viewer})
+	if err := s.breaker.check(m.options.Now(), c.Tool); err != nil {
+		return s, err
 	}
 	if reason := a.quarantined(); reason != "" {
-		return result, &QuarantinedError{a.manifest.Name, reason}
+		return s, &QuarantinedError{a.manifest.Name, reason}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(a.ctx, func() { cancel(a.cause()) })() //nolint:contextcheck // the release's context ends the call's
+	stop := context.AfterFunc(a.ctx, func() { cancel(a.cause()) }) //nolint:contextcheck // the release's context ends the call's
+	s.ctx, s.drops = ctx, append(s.drops, func() { stop(); cancel(nil) })
 
 	component, done, err := m.load(ctx, a, c.Viewer.String())
 	if err == nil {
-		defer done()
+		s.drops = append(s.drops, done)
 		var env host.Env
 		var made int
 		if env, made, err = m.environment(ctx, a); err == nil {
-			var began bool
-			if result, began, err = m.run(ctx, c, o, component, env, made); !began {
-				return result, err
+			if err := s.ask(env, made); err != nil {
+				return s, err
 			}
-			b.count(m.options.Now(), m.policy.Load().Limits, err)
-			return result, err
+			s.component = component
+			return s, nil
 		}
 	}
 	if ctx.Err() != nil {
-		return result, context.Cause(ctx)
+		return s, context.Cause(ctx)
 	}
-	return result, m.quarantine(ctx, a, err)
+	return s, m.quarantine(ctx, a, err)
 }
 
-// run makes the call and records its outcome, unless the call has not begun.
-func (m *Manager) run(ctx context.Context, c Call, o offer, component *host.Component, env host.Env, made int) (_ host.Result, began bool, _ error) {
+// ask makes the request to the host, for a call with the env of its release.
+func (s *started) ask(env host.Env, made int) error {
+	m, c, o := s.Manager, s.call, s.offer
 	a := o.release
 	if c.Log != nil {
 		logs := slices.DeleteFunc(m.withDefaults(a.manifest.Bindings), func(b extension.Binding) bool { return !b.Grant.Kind().Logs })
-		apart, err := extension.NewState("", c.Log).Env(ctx, logs) // these bindings keep nothing
+		apart, err := extension.NewState("", c.Log).Env(s.ctx, logs) // these bindings keep nothing
 		if err != nil {
-			return host.Result{}, false, err
+			return err
 		}
 		maps.Copy(env, apart)
 	}
-	began = true
-	request := host.Request{
+	s.request = host.Request{
 		Tool: o.tool.Name, Name: c.Tool, User: c.Viewer.String(), Input: c.Input, Env: env, Limits: c.Limits, Approved: a.tools, Recorder: m.options.Recorder,
 		Begin: func(ctx context.Context) error {
 			err := m.still(ctx, c, o, made)
-			began = err == nil
+			s.began = err == nil
 			return err
 		},
 	}
-	if request.Limits.Nesting == 0 {
-		request.Limits.Nesting = m.policy.Load().Limits.Nesting
+	if s.request.Limits.Nesting == 0 {
+		s.request.Limits.Nesting = m.policy.Load().Limits.Nesting
 	}
-	start := m.options.Now()
-	clock := time.Now()
+	s.at, s.clock = m.options.Now(), time.Now()
 	m.options.step("call")
-	result, err := component.Do(ctx, request)
-	if !began {
-		return host.Result{}, false, cmp.Or(a.cause(), err)
+	return nil
+}
+
+// finish records the outcome of a call, unless it has not begun, and returns what its caller gets.
+func (s *started) finish(result host.Result, err error) (host.Result, error) {
+	m, c, a, tool := s.Manager, s.call, s.offer.release, s.offer.tool.Name
+	if !s.began {
+		return host.Result{}, cmp.Or(a.cause(), err)
 	}
 	if a.ctx.Err() != nil {
 		result, err = host.Result{}, a.cause()
 	}
 	err = m.ceiling(a, err)
-	m.ledger.add(ctx, used{
-		scope: a.scope.String(), extension: a.manifest.Name, tool: o.tool.Name, digest: a.digest,
-		started: start, took: time.Since(clock), outcome: outcome(err), message: message(err), by: cmp.Or(c.By, c.Viewer.String()), via: c.Via,
+	m.ledger.add(s.ctx, used{
+		scope: a.scope.String(), extension: a.manifest.Name, tool: tool, digest: a.digest,
+		started: s.at, took: time.Since(s.clock), outcome: outcome(err), message: message(err), by: cmp.Or(c.By, c.Viewer.String()), via: c.Via,
 	})
-	return result, true, err
+	s.breaker.count(m.options.Now(), m.policy.Load().Limits, err)
+	return result, err
 }
 
 // quarantine puts an extension that cannot be loaded into quarantine. Temporary problems do not count.

@@ -24,12 +24,14 @@ func (m *Manager) Toolbox(v Viewer, allowed func() error) (*tools.Toolbox, error
 			if !ok {
 				return nil, abi.Errorf(abi.CodeNotFound, "tool %q; its name may have changed, or its extension is not active: tools.search(\"\") lists the tools that you can call", printable.Short(name, 64))
 			}
-			return func(ctx context.Context, name string, input []byte, env map[string]abi.Capability) ([]byte, error) {
+			return func(ctx context.Context, name string, input []byte, env map[string]abi.Capability, done func([]byte, error)) {
 				if len(env) > 0 {
-					return nil, abi.Errorf(abi.CodeInvalid, "%s: it has the approved bindings, and accepts no others", name)
+					done(nil, abi.Errorf(abi.CodeInvalid, "%s: it has the approved bindings, and accepts no others", name))
+					return
 				}
-				r, err := m.Call(ctx, Call{Viewer: v, Tool: name, Input: input, Allowed: allowed})
-				return r.Output, forCaller(name, err)
+				m.Start(ctx, Call{Viewer: v, Tool: name, Input: input, Allowed: allowed}, func(r host.Result, err error) {
+					done(r.Output, forCaller(name, err))
+				})
 			}, nil
 		},
 		Describe: func() []tools.Description {

@@ -2,8 +2,10 @@ package lifecycle
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/clock"
@@ -50,6 +52,59 @@ func TestToolbox(t *testing.T) {
 		}
 		if err := call.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestToolboxWaits has tools of a toolbox wait, without a goroutine each, until their extension is revoked.
+func TestToolboxWaits(t *testing.T) {
+	h := newHome(t)
+	began := make(chan struct{}, 200)
+	h.options.step = func(name string) {
+		if name == "call" {
+			began <- struct{}{}
+		}
+	}
+	m := h.open()
+	write(t, m, tool("slow", "hold,spin,wait", waiting, `{"clock": true, "console": true}`))
+	box := toolbox(t, m, agent)
+	ctx := abi.WithWork(t.Context(), func(time.Duration) error { return nil })
+	before := runtime.NumGoroutine()
+	var calls []*tools.Call
+	for range cap(began) {
+		call, err := box.Start(ctx, "slow_wait", "{}", passed(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls = append(calls, call)
+	}
+	for range calls {
+		<-began
+	}
+	for runtime.NumGoroutine() > before+len(calls)/10 { // workers pack the last ones
+		runtime.Gosched()
+	}
+	if _, err := m.Revoke(t.Context(), own, "slow", person); err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range calls {
+		if _, err := call.Take(ctx); !errors.Is(err, abi.ErrUnavailable) || !strings.Contains(err.Error(), "slow_wait: ") {
+			t.Errorf("got %v", err)
+		}
+		if err := call.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := m.Close(); err != nil { // once it has written down the calls
+		t.Fatal(err)
+	}
+	entries, err := h.open().Audit(t.Context(), len(calls))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Kind != "call" || e.Outcome != "revoked" {
+			t.Errorf("got %+v", e)
 		}
 	}
 }

@@ -174,8 +174,8 @@ func (w *world) record(tool, input string) *host.Recording {
 	client, err := http.New(http.Options{Rules: w.bindings[len(w.bindings)-1].Grant.(http.Rights).Rules})
 	check(err)
 	box, err := tools.New(tools.Options{Resolve: func(string) (tools.Func, error) {
-		return func(context.Context, string, []byte, map[string]abi.Capability) ([]byte, error) {
-			return []byte("1"), nil
+		return func(_ context.Context, _ string, _ []byte, _ map[string]abi.Capability, done func([]byte, error)) {
+			done([]byte("1"), nil)
 		}, nil
 	}})
 	check(err)
