@@ -69,7 +69,7 @@ func (c *callsShowCommand) Run(ctx context.Context, s *streams) (err error) {
 			c.ID, r.Started.UTC(), r.Duration.Seconds(), printable.Text(r.Tool), printable.Text(r.Outcome.Kind), r.Usage.Operations,
 			"sha256:" + printable.Text(r.Component), printable.Text(r.Cut),
 		},
-		Result: r.Outcome, Code: printable.Text(r.Code), Input: jsonOrText(r.Input), Output: jsonOrText(r.Output), OutputDigest: r.OutputDigest, Bindings: r.Bindings,
+		Result: r.Outcome, Code: printable.Short(r.Code, maxEvaluated), Input: jsonOrText(r.Input), Output: jsonOrText(r.Output), OutputDigest: r.OutputDigest, Bindings: r.Bindings,
 		Limits: limitsOf(r.Limits), CPUSeconds: r.Usage.CPU.Seconds(), Denials: []denial{}, Redacted: r.Redacted, Recorded: operations,
 	}
 	for _, d := range r.Usage.Denials {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -258,9 +257,9 @@ var packLimits = pack.Limits{Component: maxComponent, Source: extension.MaxSourc
 func (c *extImport) open(ctx context.Context) (*incoming, error) {
 	in := &incoming{}
 	content, err := interruptible(ctx, func() ([]byte, error) {
-		f, err := os.Open(c.File)
+		f, err := openFile(c.File)
 		if err != nil {
-			return nil, &usageError{err}
+			return nil, err
 		}
 		var content bytes.Buffer
 		in.pack, in.signatures, err = pack.Read(io.TeeReader(f, &content), packLimits)

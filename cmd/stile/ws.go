@@ -284,9 +284,9 @@ func (c *wsPut) Run(ctx context.Context, s *streams) error {
 	return c.with(ctx, func(store *workspace.Store, name, path string) (err error) {
 		from := s.in
 		if c.File != "" && c.File != "-" {
-			f, err := os.Open(c.File)
+			f, err := openFile(c.File)
 			if err != nil {
-				return &usageError{err}
+				return err
 			}
 			defer f.Close()
 			from = f

@@ -401,12 +401,8 @@ function flags(info: TypeInfo): Codec {
   };
 }
 
-/** The index of a handle. Errors begin with `at`. */
-function indexOf(value: any, Class: ResourceClass, at = ""): number {
-  if (!(value instanceof Class)) wrong(Class.name, value, at);
-  const index = value[handle];
-  if (index === 0) throw new TypeError(`${at}this ${Class.name} was dropped or given away`);
-  return index;
+function dropped(Class: ResourceClass, at = ""): never {
+  throw new TypeError(`${at}this ${Class.name} was dropped or given away`);
 }
 
 function resource(info: TypeInfo): Codec {
@@ -414,7 +410,9 @@ function resource(info: TypeInfo): Codec {
   const own = info.kind === "own";
   return scalar(
     (at, value) => {
-      const index = indexOf(value, Class);
+      if (!(value instanceof Class)) wrong(Class.name, value);
+      const index = value[handle];
+      if (index === 0) dropped(Class);
       if (own) value[handle] = 0;
       i32[at >> 2] = index;
     },
@@ -472,7 +470,12 @@ function caller(info: FunctionInfo): (this: any, ...args: any[]) => any {
   return function (...args) {
     if (isBuilding) throw new Error(noCapability);
     // A lazy handle is got here, while the slots are free.
-    const object = self ? indexOf(this, self, selfAt) : 0;
+    let object = 0;
+    if (self) {
+      if (!(this instanceof self)) wrong(self.name, this, selfAt);
+      object = this[handle];
+      if (object === 0) dropped(self, selfAt);
+    }
     const outer = nesting++ > 0 ? saveSlots() : undefined;
     const mark = holding;
     let at = 0;

@@ -32,23 +32,13 @@ export function kindOf(name: string): string | undefined {
 /** The handle of a binding. Its first use asks the host for it. */
 export function handle(name: string): Raw {
   const kind = kindOf(name)!;
-  let raw: Raw;
-  let from: Raw | undefined; // the env of the call that raw belongs to
-  return later(kind, () => {
-    if (!env || from !== env) {
-      raw = open(name, kind);
-      from = env;
-    }
-    return raw;
-  });
+  // What is opened is kept in the map alone: a variable of this function would be on a page of its own.
+  return later(kind, () => handles.get(name) ?? open(name, kind));
 }
 
 function open(name: string, kind: string): Raw {
-  const found = iface(kind)!;
-  const opened = handles.get(name);
-  if (opened) return opened;
   if (!env) throw new Error("capabilities are not available at top level; use them inside a tool's run");
-  const raw = ask(() => found.functions.get(env, name) as Raw);
+  const raw = ask(() => iface(kind)!.functions.get(env, name) as Raw);
   handles.set(name, raw);
   return raw;
 }
@@ -89,7 +79,7 @@ export function ambient(kind: string): Raw | undefined {
   const whole = `stile:capability/${kind}`;
   if (!env || !iface(whole)) return undefined;
   const name = bindings().get(kind) === whole ? kind : [...bindings()].find(([, other]) => other === whole)?.[0];
-  return name === undefined ? undefined : open(name, whole);
+  return name === undefined ? undefined : (handles.get(name) ?? open(name, whole));
 }
 
 /** The same for an operation that requires the handle. */
