@@ -56,6 +56,7 @@ type Options struct {
 type Toolbox struct {
 	options Options
 	held    *blob.Quota
+	running *blob.Quota
 }
 
 // New returns a toolbox.
@@ -67,7 +68,7 @@ func New(o Options) (*Toolbox, error) {
 		o.Describe = func() []Description { return nil }
 	}
 	o.Held = cmp.Or(o.Held, 16<<20)
-	return &Toolbox{options: o, held: held(o.Held).quota()}, nil
+	return &Toolbox{options: o, held: held(o.Held).quota(), running: running()}, nil
 }
 
 // The process holds at most so many bytes of inputs for the tools of all calls, in memory: of inputs of at most smallInput bytes, which
@@ -91,6 +92,22 @@ func (t *Toolbox) room(n int64) blob.Quotas {
 	return blob.Quotas{t.held, largeInputs}
 }
 
+// A tool that runs, or waits, takes the host about this much besides its input and its guest. One call has at most 1,000 of them at once,
+// through others included. All calls of the process have 10,000 of them, besides 16 for each call.
+const (
+	perTool   = 8 << 10
+	maxTools  = 1_000 * perTool
+	freeTools = 16 * perTool
+)
+
+var allTools = blob.NewQuota("bytes of tools that the tools of all calls have started", 10_000*perTool)
+
+func running() *blob.Quota {
+	return allTools.Part("bytes of tools that the tools of one call have started", maxTools, freeTools)
+}
+
+type runningKey struct{}
+
 // held is how many bytes a call may hold. Toolboxes of a call with equal limits share one quota.
 type held int64
 
@@ -110,7 +127,7 @@ func (*Toolbox) Lists() map[string]int {
 // Open implements abi.Opener: it returns a *Toolbox with the same options.
 func (t *Toolbox) Open(ctx context.Context) (any, error) {
 	h := held(t.options.Held)
-	return &Toolbox{options: t.options, held: abi.OfCall(ctx, h, h.quota)}, nil
+	return &Toolbox{options: t.options, held: abi.OfCall(ctx, h, h.quota), running: abi.OfCall(ctx, runningKey{}, running)}, nil
 }
 
 const (
@@ -172,6 +189,10 @@ func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*
 	if err := room.Reserve(size); err != nil {
 		return nil, err
 	}
+	if err := t.running.Reserve(perTool); err != nil {
+		room.Release(size)
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	c := &Call{cancel: cancel}
 	capabilities := env.Capabilities() // here, because the guest continues
@@ -182,6 +203,7 @@ func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*
 			defer c.done.SetReady()
 			defer cancel()
 			defer room.Release(size)
+			defer t.running.Release(perTool)
 			defer func() { c.panicked = recover() }() // Take repeats the panic on its own goroutine, where the host expects it
 			c.err = keep()
 		})

@@ -48,6 +48,46 @@ func TestMatchesWIT(t *testing.T) {
 	captest.Implements(t, wit.Capability(), Interface, []string{"toolbox.search", "pending.take"}, reflect.TypeFor[*Toolbox](), reflect.TypeFor[*Call]())
 }
 
+// A call has at most 1,000 tools at once, and all calls together have a bound besides. An ended tool makes room for another.
+func TestToolsAtOnce(t *testing.T) {
+	wait := func(ctx context.Context, _ string, _ []byte, _ map[string]abi.Capability) ([]byte, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	var exhausted *abi.Error
+	started := 0
+	for range 12 { // calls
+		box := newBox(t, Options{}, wait)
+		var open []*Call
+		for {
+			c, err := box.Start(t.Context(), "t", "{}", env{})
+			if err != nil {
+				if !errors.As(err, &exhausted) || exhausted.Code != abi.CodeExhausted {
+					t.Fatal(err)
+				}
+				break
+			}
+			open = append(open, c)
+			t.Cleanup(func() { _ = c.Close() })
+		}
+		if n := len(open); n > 1000 || started < 9000 && n < 1000 || n < 16 {
+			t.Fatalf("a call starts %d tools beside %d of others", n, started)
+		}
+		if err := open[0].Close(); err != nil {
+			t.Fatal(err)
+		}
+		c, err := box.Start(t.Context(), "t", "{}", env{})
+		if err != nil {
+			t.Fatalf("after another has ended: %v", err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		started += len(open)
+	}
+	if most := 10_000 + 12*16; started > most {
+		t.Errorf("%d tools at once, want at most %d", started, most)
+	}
+}
+
 func TestSearch(t *testing.T) {
 	box := newBox(t, Options{Describe: func() []Description {
 		return []Description{{Name: "notes_find", Description: "Finds issues in notes"}, {Name: "github_list_issues", Description: "Lists them"}, {Name: "x", Description: "Issues"}}
