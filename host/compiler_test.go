@@ -34,7 +34,7 @@ func init() {
 		}
 	case "eat":
 		_ = child.Confine(child.Limits(tight))
-		for all := [][]byte{}; ; all = append(all, bytes.Repeat([]byte{1}, mib)) {
+		for all := [][]byte{}; ; all = append(all, make([]byte, mib)) { // writing to it would take too much of the processor's time
 			runtime.KeepAlive(all)
 		}
 	case "starve": // the engine aborts
