@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stilehost/stile/host/internal/wasmtime"
 	"github.com/stilehost/stile/internal/child"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // helper runs this program as a compiler that works or misbehaves in the given way.
@@ -168,8 +170,8 @@ func TestCompilerEnds(t *testing.T) {
 		_, err := h.Load(t.Context(), wasm)
 		ended <- err
 	}()
-	if err := h.compiling.long.Acquire(ctx, 1); err == nil { // the first one has ended
-		h.compiling.long.Release(1)
+	if err := h.compiling.long.Take(ctx); err == nil { // the first one has ended
+		h.compiling.long.Give()
 	}
 	if err := h.Close(); err != nil {
 		t.Error(err)
@@ -193,8 +195,8 @@ func TestLanes(t *testing.T) {
 			ended <- err
 		}()
 	}
-	for h.compiling.long.TryAcquire(1) { // until one is compiling
-		h.compiling.long.Release(1)
+	for h.compiling.long.TryTake("", 1) { // until one is compiling
+		h.compiling.long.Give()
 		runtime.Gosched()
 	}
 	go func() { // also if it will only be refused: checking its types takes memory
@@ -227,4 +229,29 @@ func TestLanes(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestUsersShareLanes compiles for two users in turn, though one asked three times before the other.
+func TestUsersShareLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lane := newLanes().long
+		if err := lane.Take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var order []string
+		for _, user := range []string{"greedy", "greedy", "greedy", "other"} {
+			go func() {
+				err := within(turns.For(t.Context(), user), lane, func() error { order = append(order, user); return nil })
+				if err != nil {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
+		}
+		lane.Give()
+		synctest.Wait()
+		if want := []string{"greedy", "other", "greedy", "greedy"}; !slices.Equal(order, want) {
+			t.Errorf("got %v", order)
+		}
+	})
 }

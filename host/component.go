@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"sync"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/image"
 	"github.com/stilehost/stile/host/internal/sourcemap"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sha256hex"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // Component is loaded code. It is safe for concurrent use: every call has its own instance. Close it, or the host.
@@ -111,13 +110,12 @@ func refusal(err error) error {
 }
 
 // lanes limit how many short, longer and long components compile at once. A component never waits for one in another lane.
-type lanes struct{ short, longer, long *semaphore.Weighted }
+// Users of [turns.For] take turns in each.
+type lanes struct{ short, longer, long *turns.Places }
 
-func newLanes() lanes {
-	return lanes{semaphore.NewWeighted(4), semaphore.NewWeighted(2), semaphore.NewWeighted(1)}
-}
+func newLanes() lanes { return lanes{turns.New(4), turns.New(2), turns.New(1)} }
 
-func (l lanes) lane(takes CompileCost) *semaphore.Weighted {
+func (l lanes) lane(takes CompileCost) *turns.Places {
 	switch {
 	case takes.Time < shortCompile:
 		return l.short
@@ -129,11 +127,11 @@ func (l lanes) lane(takes CompileCost) *semaphore.Weighted {
 }
 
 // within calls do in a lane.
-func within(ctx context.Context, lane *semaphore.Weighted, do func() error) error {
-	if err := lane.Acquire(ctx, 1); err != nil {
+func within(ctx context.Context, lane *turns.Places, do func() error) error {
+	if err := lane.Take(ctx); err != nil {
 		return err
 	}
-	defer lane.Release(1)
+	defer lane.Give()
 	return do()
 }
 

@@ -6,11 +6,13 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/host/internal/schema"
 )
 
 // literal spells text for a data segment.
@@ -238,13 +240,41 @@ func TestDescribeWithinLimits(t *testing.T) {
 func TestWallCountsTheCheckOfInput(t *testing.T) {
 	h := newHost(t, host.Options{})
 	c := guest{}.load(t, h)
-	defer h.Validating()()
+	defer h.Validating("").GiveBack(schema.MaxValidating)
 	slow := []abi.Definition{{Name: "t", InputSchema: `{"maxProperties": 1}`}} // checks of common keywords need no room
 	_, err := c.Do(t.Context(), host.Request{Tool: "t", Approved: slow, Limits: host.Limits{Wall: 50 * time.Millisecond}})
 	var limit *host.LimitError
 	if !errors.As(err, &limit) || limit.Limit != "wall" || limit.Value != "50ms" {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestUsersShareValidations checks an input while a user who has all room waits for more, and room becomes free.
+func TestUsersShareValidations(t *testing.T) {
+	h := newHost(t, host.Options{})
+	c := guest{}.load(t, h)
+	slow := []abi.Definition{{Name: "t", InputSchema: `{"maxProperties": 1, "properties": {"a": {"items": {"maxProperties": 1}}}}`}}
+	const little = 1000
+	large := []byte(`{"a":[{}` + strings.Repeat(`,{}`, little) + `]}`) // it takes more steps
+	room := h.Validating("greedy")
+	var greedy sync.WaitGroup
+	greedy.Go(func() {
+		if _, err := c.Do(t.Context(), host.Request{Tool: "t", Approved: slow, User: "greedy", Input: large}); err != nil {
+			t.Error(err)
+		}
+	})
+	for room.Waiting() == 0 {
+		runtime.Gosched()
+	}
+	room.GiveBack(little)
+	if _, err := c.Do(t.Context(), host.Request{Tool: "t", Approved: slow, User: "other"}); err != nil {
+		t.Error(err)
+	}
+	if room.Waiting() != 1 {
+		t.Error("the large input did not wait")
+	}
+	room.GiveBack(schema.MaxValidating - little)
+	greedy.Wait()
 }
 
 // TestWallCountsDescribe calls a tool that waits for ever, of a component that is slow to say what tools it has.

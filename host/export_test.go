@@ -6,18 +6,19 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/schema"
+	"github.com/stilehost/stile/internal/turns"
 )
 
-// Validating takes all room for validations until release is called.
-func (h *Host) Validating() (release func()) {
-	_ = h.validating.Steps.Acquire(h.closing, schema.MaxValidating) // no other validation runs
-	return func() { h.validating.Steps.Release(schema.MaxValidating) }
+// Validating takes all room for validations, for a user. The caller gives schema.MaxValidating back.
+func (h *Host) Validating(user string) *turns.Places {
+	_ = h.validating.Steps.TakeFor(h.closing, user, schema.MaxValidating) // no other validation runs
+	return h.validating.Steps
 }
 
 // Decoding is like Validating for large values that are decoded to be validated.
 func (h *Host) Decoding() (release func()) {
-	_ = h.validating.Decoded.Acquire(h.closing, schema.MaxDecoded)
-	return func() { h.validating.Decoded.Release(schema.MaxDecoded) }
+	_ = h.validating.Decoded.TakeFor(h.closing, "", schema.MaxDecoded)
+	return func() { h.validating.Decoded.GiveBack(schema.MaxDecoded) }
 }
 
 // RoundTrip writes a value in its recorded form and reads it back.

@@ -48,14 +48,21 @@ func withFrame(ctx context.Context, f *frame) context.Context {
 }
 
 func newFrame(c *Component, r *Request, l Limits, outer *frame) *frame {
-	f := &frame{outer: outer, digest: c.digest, tool: r.Tool, name: r.name(), code: r.Code.text(), user: r.User, limits: l}
+	f := &frame{outer: outer, digest: c.digest, tool: r.Tool, name: r.name(), code: r.Code.text(), user: userOf(r, outer), limits: l}
 	if outer == nil {
 		f.tree = &tree{pending: int64(l.Pending)}
 	} else {
 		f.depth, f.tree = outer.depth+1, outer.tree
-		f.user = cmp.Or(r.User, outer.user)
 	}
 	return f
+}
+
+// userOf is whose call a request makes: that of the outer call, if the request names no user.
+func userOf(r *Request, outer *frame) string {
+	if outer == nil {
+		return r.User
+	}
+	return cmp.Or(r.User, outer.user)
 }
 
 func (r *Request) name() string {

@@ -49,7 +49,8 @@ func (c *Component) Start(ctx context.Context, r Request, done func(Result, erro
 // toolCall is a call of a tool.
 type toolCall struct {
 	running
-	set *definitionSet
+	set  *definitionSet
+	room schema.Room // for its validations
 
 	caller   context.Context
 	recorder Recorder
@@ -98,8 +99,9 @@ func (c *Component) launch(ctx context.Context, r *Request) (*toolCall, error) {
 }
 
 func newToolCall(ctx context.Context, c *Component, r *Request) *toolCall {
-	t := &toolCall{caller: ctx}
-	t.running = running{component: c, request: r, limits: c.host.limits(r, frameOf(ctx)), export: c.call, prepare: t.prepare, check: t.checkOutput}
+	outer := frameOf(ctx)
+	t := &toolCall{caller: ctx, room: c.host.validating.For(userOf(r, outer))}
+	t.running = running{component: c, request: r, limits: c.host.limits(r, outer), export: c.call, prepare: t.prepare, check: t.checkOutput}
 	return t
 }
 
@@ -118,7 +120,7 @@ func (t *toolCall) admit(ctx context.Context) (err error) {
 	if t.set, err = c.definitions(ctx, r.Approved, r.Limits); err != nil {
 		return err
 	}
-	if err := t.set.validate(ctx, c.host.validating, r.Tool, r.Input); err != nil {
+	if err := t.set.validate(ctx, t.room, r.Tool, r.Input); err != nil {
 		if ctx.Err() != nil {
 			err = explainEnd(ctx, t.limits, err)
 		}
@@ -198,7 +200,7 @@ func (t *toolCall) prepare(in *call) ([]abi.Value, error) {
 	if r.Code != nil {
 		var err error
 		if t.set, err = c.evaluated(in.instance, r, t.limits); err == nil {
-			err = t.set.validate(t.ctx, c.host.validating, r.Tool, r.Input)
+			err = t.set.validate(t.ctx, t.room, r.Tool, r.Input)
 		}
 		if err != nil {
 			return nil, err
@@ -239,7 +241,7 @@ func (t *toolCall) checkOutput(v abi.Value) error {
 }
 
 func (t *toolCall) keeps(ctx context.Context, output []byte) error {
-	return t.set.keeps(ctx, t.component.host.validating, t.request.Tool, output)
+	return t.set.keeps(ctx, t.room, t.request.Tool, output)
 }
 
 // answer completes the result of a call.
@@ -256,8 +258,8 @@ func (t *toolCall) answer(result *Result) error {
 	if err != nil {
 		return err
 	}
-	set, validating, tool := t.set, t.component.host.validating, t.request.Tool
-	result.keeps = func(ctx context.Context, output []byte) error { return set.keeps(ctx, validating, tool, output) }
+	set, room, tool := t.set, t.room, t.request.Tool
+	result.keeps = func(ctx context.Context, output []byte) error { return set.keeps(ctx, room, tool, output) }
 	result.Output = []byte(outcome.Value.(string))
 	return nil
 }

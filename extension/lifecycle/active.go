@@ -18,6 +18,7 @@ import (
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // State is the state of a release.
@@ -304,6 +305,7 @@ func (m *Manager) environment(ctx context.Context, a *active) (env host.Env, mad
 
 // load returns the component of a release for an agent, and a function that releases it.
 func (m *Manager) load(ctx context.Context, a *active, who string) (*host.Component, func(), error) {
+	ctx = turns.For(ctx, who) // the component may be built or compiled again
 	return m.loaded.get(ctx, who, a.digest, func(given *host.Component) (*host.Component, int64, error) {
 		if given != nil {
 			m.keepForReplays(ctx, a, given.Digest(), nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -264,12 +265,16 @@ func TestRollbackCannotBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := errors.New("the engine cannot be fetched")
-	h.options.Toolchain = func(context.Context) (*toolchain.Toolchain, error) { return nil, broken }
+	var user string
+	h.options.Toolchain = func(ctx context.Context) (*toolchain.Toolchain, error) { user = turns.User(ctx); return nil, broken }
 	m = h.open()
 	if _, err := m.Rollback(t.Context(), own, "answer", first.Version.Digest, person); !errors.Is(err, broken) || !strings.Contains(err.Error(), "dropped to make room") {
 		t.Errorf("got %v", err)
 	}
 	says(t, m, "answer_get", "5")
+	if _, _, err := m.load(t.Context(), &active{digest: first.Version.Digest, manifest: first.Version.Manifest}, "agent:b"); !errors.Is(err, broken) || user != "agent:b" {
+		t.Errorf("got %v, in the turn of %q", err, user) // a call builds in the turns of its own agent
+	}
 }
 
 // A person drops the source of what was active. The history remains, and a rollback says why it cannot be.

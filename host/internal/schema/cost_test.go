@@ -96,13 +96,13 @@ func TestValidationsWaitForMemory(t *testing.T) {
 	}
 	large := []byte("[{}" + strings.Repeat(`,{"":0}`, 100_000) + "]")
 	room := NewRoom()
-	if err := room.Decoded.Acquire(t.Context(), 1); err != nil {
+	if err := room.Decoded.TakeFor(t.Context(), "", 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Validate(t.Context(), room, large); err != nil {
 		t.Errorf("with room for it: %v", err)
 	}
-	if err := room.Decoded.Acquire(t.Context(), MaxDecoded-1); err != nil {
+	if err := room.Decoded.TakeFor(t.Context(), "", MaxDecoded-1); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -117,11 +117,11 @@ func TestValidationsWaitForMemory(t *testing.T) {
 	if err := s.Validate(t.Context(), room, []byte("[{}]")); err != nil {
 		t.Errorf("a small one: %v", err)
 	}
-	room.Decoded.Release(MaxDecoded)
+	room.Decoded.GiveBack(MaxDecoded)
 	if err := s.Validate(t.Context(), room, []byte("[{}"+strings.Repeat(`,{"":0}`, 200_000)+"]")); err != nil {
 		t.Errorf("one that takes all: %v", err)
 	}
-	if !room.Decoded.TryAcquire(MaxDecoded) {
+	if !room.Decoded.TryTake("", MaxDecoded) {
 		t.Error("something was not given back")
 	}
 }

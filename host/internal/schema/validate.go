@@ -12,13 +12,13 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/sync/semaphore"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // meter follows the path of a validation without validating, and counts.
@@ -129,12 +129,27 @@ func (*meter) match(p jsonschema.Regexp, s string) int {
 const stepTime, byteTime = 50 * time.Nanosecond, 100 * time.Nanosecond
 
 // Room holds what all validations of a host share: bytes for decoded values, and steps. A validation that waits for steps already
-// has its value.
-type Room struct{ Decoded, Steps *semaphore.Weighted }
+// has its value. Users take turns.
+type Room struct {
+	Decoded, Steps *turns.Places
+	user           string
+}
 
 // NewRoom returns the room of a host.
-func NewRoom() Room {
-	return Room{semaphore.NewWeighted(MaxDecoded), semaphore.NewWeighted(MaxValidating)}
+func NewRoom() Room { return Room{Decoded: turns.New(MaxDecoded), Steps: turns.New(MaxValidating)} }
+
+// For returns the same room, for validations of a user.
+func (r Room) For(user string) Room {
+	r.user = user
+	return r
+}
+
+// take waits for n of the places.
+func (r Room) take(ctx context.Context, p *turns.Places, n int64) error {
+	if p.TryTake(r.user, n) {
+		return nil
+	}
+	return p.TakeFor(ctx, r.user, n)
 }
 
 // InvalidError reports JSON that does not fit a schema.
@@ -157,10 +172,10 @@ func (s *Schema) Validate(ctx context.Context, room Room, input []byte) (err err
 // validate is Validate after the input was paid for.
 func (s *Schema) validate(ctx context.Context, room Room, input []byte) (err error) {
 	if takes := min(jsonform.DecodedSize(input), MaxDecoded); takes > freeDecoded {
-		if err := room.Decoded.Acquire(ctx, takes); err != nil {
+		if err := room.take(ctx, room.Decoded, takes); err != nil {
 			return err
 		}
-		defer room.Decoded.Release(takes)
+		defer room.Decoded.GiveBack(takes)
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))
 	if err != nil {
@@ -182,10 +197,10 @@ func (s *Schema) validate(ctx context.Context, room Room, input []byte) (err err
 	if !many {
 		weight = max(steps, int64(m.failures))
 	}
-	if err := room.Steps.Acquire(ctx, weight); err != nil {
+	if err := room.take(ctx, room.Steps, weight); err != nil {
 		return err
 	}
-	defer room.Steps.Release(weight)
+	defer room.Steps.GiveBack(weight)
 	defer func() {
 		if failed := recover(); failed != nil {
 			err = fmt.Errorf("validate: %v", failed)
