@@ -15,6 +15,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Interface is the WIT interface that this package implements, in wit/deps/capability/tools.wit.
@@ -54,9 +55,10 @@ type Options struct {
 // and by the calls it starts. It is immutable, safe
 // for concurrent use, and needs no closing. The calls made with it need closing.
 type Toolbox struct {
-	options Options
-	held    *blob.Quota
-	running *blob.Quota
+	options  Options
+	held     *blob.Quota
+	running  *blob.Quota
+	failures *blob.Quota
 }
 
 // New returns a toolbox.
@@ -68,7 +70,7 @@ func New(o Options) (*Toolbox, error) {
 		o.Describe = func() []Description { return nil }
 	}
 	o.Held = cmp.Or(o.Held, 16<<20)
-	return &Toolbox{options: o, held: held(o.Held).quota(), running: running()}, nil
+	return &Toolbox{options: o, held: held(o.Held).quota(), running: running(), failures: failures()}, nil
 }
 
 // The process holds at most so many bytes of inputs for the tools of all calls, in memory: of inputs of at most smallInput bytes, which
@@ -108,6 +110,22 @@ func running() *blob.Quota {
 
 type runningKey struct{}
 
+// The process keeps at most so many bytes of errors of tools that nobody has taken, and some for each call besides. Those beyond are
+// shortened.
+const (
+	maxErrors  = 1 << 20
+	freeErrors = 64 << 10
+	shortError = 256
+)
+
+var allErrors = blob.NewQuota("bytes of errors of the tools of all calls", 32<<20)
+
+func failures() *blob.Quota {
+	return allErrors.Part("bytes of errors of the tools of one call", maxErrors, freeErrors)
+}
+
+type failuresKey struct{}
+
 // held is how many bytes a call may hold. Toolboxes of a call with equal limits share one quota.
 type held int64
 
@@ -127,7 +145,10 @@ func (*Toolbox) Lists() map[string]int {
 // Open implements abi.Opener: it returns a *Toolbox with the same options.
 func (t *Toolbox) Open(ctx context.Context) (any, error) {
 	h := held(t.options.Held)
-	return &Toolbox{options: t.options, held: abi.OfCall(ctx, h, h.quota), running: abi.OfCall(ctx, runningKey{}, running)}, nil
+	return &Toolbox{
+		options: t.options, held: abi.OfCall(ctx, h, h.quota),
+		running: abi.OfCall(ctx, runningKey{}, running), failures: abi.OfCall(ctx, failuresKey{}, failures),
+	}, nil
 }
 
 const (
@@ -194,7 +215,7 @@ func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	c := &Call{cancel: cancel}
+	c := &Call{cancel: cancel, failures: t.failures}
 	capabilities := env.Capabilities() // here, because the guest continues
 	text := []byte(input)
 	var once sync.Once
@@ -205,7 +226,7 @@ func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*
 			defer room.Release(size)
 			defer t.running.Release(perTool)
 			defer func() { c.panicked = recover() }() // Take repeats the panic on its own goroutine, where the host expects it
-			c.err = keep()
+			c.fail(keep())
 		})
 	}
 	go func() {
@@ -229,6 +250,9 @@ type Call struct {
 	output   *blob.Blob // closed with the call; nil after an error
 	err      error
 	panicked any
+	failures *blob.Quota
+	forget   sync.Once
+	kept     int64 // bytes of failures
 }
 
 // keep keeps the output of a tool, unless it failed.
@@ -247,6 +271,38 @@ func (c *Call) keep(ctx context.Context, held *blob.Quota, output []byte, err er
 		err = errors.Join(err, b.Close())
 	}
 	return err
+}
+
+// fail keeps an error until Close: what the guest sees of it, without its cause, which may hold more text.
+func (c *Call) fail(err error) {
+	shown, ok := errors.AsType[*abi.Error](err)
+	if !ok {
+		c.err = err
+		return
+	}
+	n := len(shown.Detail)
+	if d := shown.Denial; d != nil {
+		n += len(d.Operation) + len(d.Reason) + len(d.Remedy)
+	}
+	if n > shortError {
+		if c.failures.Reserve(int64(n)) == nil {
+			c.kept = int64(n)
+		} else {
+			shown = shortened(shown)
+		}
+	}
+	c.err = shown
+}
+
+func shortened(e *abi.Error) *abi.Error {
+	short := *e
+	short.Detail = printable.Short(e.Detail, shortError)
+	if d := e.Denial; d != nil {
+		short.Denial = &abi.Denial{
+			Binding: d.Binding, Operation: printable.Short(d.Operation, shortError), Reason: printable.Short(d.Reason, shortError), Private: d.Private,
+		}
+	}
+	return &short
 }
 
 // Quick implements [abi.Quick].
@@ -279,6 +335,7 @@ func (c *Call) Take(ctx context.Context) (string, error) {
 func (c *Call) Close() error {
 	c.cancel()
 	<-c.done.Done()
+	c.forget.Do(func() { c.failures.Release(c.kept) })
 	if c.output == nil {
 		return nil
 	}

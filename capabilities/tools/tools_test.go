@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"errors"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -85,6 +86,51 @@ func TestToolsAtOnce(t *testing.T) {
 	}
 	if most := 10_000 + 12*16; started > most {
 		t.Errorf("%d tools at once, want at most %d", started, most)
+	}
+}
+
+// TestFailuresTakeLittle has the tools of several calls fail at length, and nobody take the errors. Those that are too many are short.
+func TestFailuresTakeLittle(t *testing.T) {
+	const size = 100 << 10
+	cause := &os.PathError{Op: "open", Path: "/host", Err: os.ErrNotExist}
+	fail := func(context.Context, string, []byte, map[string]abi.Capability) ([]byte, error) {
+		text := strings.Repeat("x", size/2)
+		denied := abi.Deny(abi.Denial{Binding: "b", Operation: text, Reason: text})
+		return nil, errors.Join(denied, cause)
+	}
+	var open []*Call
+	start := func(box *Toolbox) (length int) {
+		c, err := box.Start(t.Context(), "t", "{}", env{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, c)
+		_, err = c.Take(t.Context())
+		if !errors.Is(err, abi.ErrDenied) || errors.Is(err, os.ErrNotExist) {
+			t.Fatalf("got %.100v", err)
+		}
+		return len(err.Error())
+	}
+	kept := 0
+	for range 40 { // calls
+		box := newBox(t, Options{}, fail)
+		for range 50 {
+			kept += start(box)
+		}
+	}
+	if kept < 16<<20 || kept > 40<<20 {
+		t.Errorf("%d bytes of errors are kept", kept)
+	}
+	for _, c := range open {
+		if err := errors.Join(c.Close(), c.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := start(newBox(t, Options{}, fail)); n < size {
+		t.Errorf("after the others were dropped, %d bytes of an error are kept", n)
+	}
+	if err := open[len(open)-1].Close(); err != nil {
+		t.Error(err)
 	}
 }
 
