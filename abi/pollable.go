@@ -7,12 +7,13 @@ import (
 )
 
 // Pollable is the Go value of the resource `pollable` of stile:capability/poll: something that a guest can wait for. It becomes ready
-// once, and stays ready. The zero value is not ready. It is safe for concurrent use and needs no closing.
+// once, and stays ready. The zero value is not ready. It is safe for concurrent use. The host closes those that guests got.
 type Pollable struct {
-	mu     sync.Mutex
-	ready  bool
-	done   chan struct{} // nil until Done
-	notify list.List     // of func(), to call; not used once ready
+	mu      sync.Mutex
+	ready   bool
+	done    chan struct{} // nil until Done
+	notify  list.List     // of func(), to call; not used once ready
+	dropped func()        // nil once called
 }
 
 // IsPollable reports whether t is a handle of a pollable, of the version that the host implements.
@@ -22,6 +23,22 @@ func (t *Type) IsPollable() bool {
 
 // Ready returns a pollable that is ready from the start.
 func Ready() *Pollable { return &Pollable{ready: true} }
+
+// NewPollable returns a pollable that is not ready and that nobody else gets. dropped is called once, when the guest drops its handle or
+// its call ends.
+func NewPollable(dropped func()) *Pollable { return &Pollable{dropped: dropped} }
+
+// Close says that nobody can wait for the pollable any more. It always returns nil.
+func (p *Pollable) Close() error {
+	p.mu.Lock()
+	dropped := p.dropped
+	p.dropped = nil
+	p.mu.Unlock()
+	if dropped != nil {
+		dropped()
+	}
+	return nil
+}
 
 // SetReady makes the pollable ready. Doing it again does nothing.
 func (p *Pollable) SetReady() {

@@ -329,6 +329,20 @@ func TestShortWaitsTakeTurns(t *testing.T) {
 	}
 }
 
+// TestDroppedTimersEnd has a guest drop more pollables of a clock than it may have timers. Nothing remains of them.
+func TestDroppedTimersEnd(t *testing.T) {
+	c := guest{
+		uses: "clock after drop-poll", data: "clock",
+		call: `(call $clock (local.get $env) (i32.const 2048) (i32.const 5) (i32.const 256))
+			(loop $l
+				(call $drop-poll (call $after (i32.load (i32.const 264)) (i64.const 3600000000000)))
+				(br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 3000)))) ` + returns,
+	}.load(t, newHost(t, host.Options{}))
+	if out, err := c.Call(t.Context(), "t", nil, host.Env{"clock": clock.System()}); err != nil || string(out) != `"ok"` {
+		t.Errorf("got %s, %v", out, err)
+	}
+}
+
 // TestSameComponentPacksForLong has one call of a component answer for ever when the host first reads its memory. Another call of that
 // component continues as soon as it can.
 func TestSameComponentPacksForLong(t *testing.T) {

@@ -67,7 +67,7 @@ func (r *Running) Monotonic(context.Context) uint64 {
 }
 
 // Subscribe returns a pollable that is ready after the given time. It
-// never becomes ready if that is more than about 292 years. The error is
+// never becomes ready if that is more than about 292 years. Its timer ends when it is closed. The error is
 // [abi.ErrExhausted] if the call has 1,024 timers pending, and [abi.ErrRevoked] after Close.
 func (r *Running) Subscribe(_ context.Context, nanoseconds uint64) (*abi.Pollable, error) {
 	r.mu.Lock()
@@ -79,11 +79,16 @@ func (r *Running) Subscribe(_ context.Context, nanoseconds uint64) (*abi.Pollabl
 		return abi.Ready(), nil
 	case nanoseconds > math.MaxInt64:
 		return new(abi.Pollable), nil
-	case len(r.timers) >= double.MaxWaits: // a guest can drop a pollable, but its timer lives on until it fires or the call ends
+	case len(r.timers) >= double.MaxWaits:
 		return nil, double.ErrWaits()
 	}
-	ready := new(abi.Pollable)
 	var t *time.Timer
+	ready := abi.NewPollable(func() {
+		t.Stop()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.timers, t)
+	})
 	t = time.AfterFunc(time.Duration(nanoseconds), func() {
 		r.mu.Lock()
 		open := r.timers != nil // or closed while this timer waited for the lock

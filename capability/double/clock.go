@@ -62,7 +62,12 @@ func (c *Clock) Monotonic(context.Context) uint64 {
 func (c *Clock) Subscribe(_ context.Context, nanoseconds uint64) (*abi.Pollable, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ready := new(abi.Pollable)
+	var ready *abi.Pollable
+	ready = abi.NewPollable(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.waits = slices.DeleteFunc(c.waits, func(w wait) bool { return w.ready == ready })
+	})
 	switch {
 	case nanoseconds == 0:
 		return abi.Ready(), nil

@@ -36,6 +36,14 @@ func TestClock(t *testing.T) {
 	if !c.Move() || !late.IsReady() || c.Move() || never.IsReady() {
 		t.Error("the last wait does not end, or one that never does")
 	}
+	for range 2 * MaxWaits {
+		if err := subscribe(1).Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.Move() {
+		t.Error("the clock waits for what was dropped")
+	}
 	for range MaxWaits {
 		subscribe(1)
 	}
