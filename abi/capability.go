@@ -54,6 +54,13 @@ type Bounded interface {
 	Lists() map[string]int
 }
 
+// Sized is a Go value behind a handle that takes more than some hundred bytes because of what a guest passed, and that nothing else
+// counts.
+type Sized interface {
+	// Size returns how many bytes the value takes. It is always the same.
+	Size() int
+}
+
 // Env is the Go value behind a handle of stile:capability/env, for methods that take one.
 type Env interface {
 	// Capabilities are the env's bindings. The holder can bind them again for a call that it starts. They keep their grants, and

@@ -165,6 +165,7 @@ func (c *call) putBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	if err := c.handles.name(1); err != nil {
 		return nil, err
 	}
+	c.handles.sizes += sizeOf(h.value)
 	e[name] = &binding{name: h.binding, interfaceName: f.Interface.Name, value: h.value, implementation: h.implementation, lease: h.lease}
 	return okResult(nil), nil
 }
@@ -197,6 +198,9 @@ type delegated struct {
 
 // Interface implements [abi.Capability].
 func (d *delegated) Interface() string { return d.interfaceName }
+
+// Size implements [abi.Sized].
+func (d *delegated) Size() int { return sizeOf(d.value) }
 
 func (c *call) environment(rep abi.Value) (environment, error) {
 	h, err := c.handles.find(rep.(abi.Rep), c.host.env)

@@ -35,7 +35,24 @@ type handles struct {
 	pending int
 	// names counts the names in the guest's envs. Each env has its own names.
 	names int
+	// sizes is the sum of sizeOf of all values.
+	sizes int
 	table table
+}
+
+// sizeOf returns how many bytes a value takes, as it says itself, and in an env those that the guest put there.
+func sizeOf(v any) (n int) {
+	switch v := v.(type) {
+	case environment:
+		for _, b := range v {
+			if b.given == nil {
+				n += sizeOf(b.value)
+			}
+		}
+	case abi.Sized:
+		n = v.Size()
+	}
+	return n
 }
 
 // maxNames is how many names the envs of one call may have together, per handle that the call may have.
@@ -62,6 +79,7 @@ func (t *handles) add(h *handle) (abi.Rep, error) {
 	if _, ok := h.value.(*abi.Pollable); ok {
 		t.pending++
 	}
+	t.sizes += sizeOf(h.value)
 	t.next++
 	t.open[t.next] = h
 	return t.next, nil
@@ -79,6 +97,7 @@ func (t *handles) find(rep abi.Rep, r *abi.Resource) (*handle, error) {
 func (t *handles) remove(rep abi.Rep) *handle {
 	h := t.open[rep]
 	delete(t.open, rep)
+	t.sizes -= sizeOf(h.value)
 	if e, ok := h.value.(environment); ok {
 		t.names -= len(e)
 	}

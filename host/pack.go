@@ -525,7 +525,7 @@ func confine(s *wasmtime.Store, size int64, err *error) (end func()) {
 
 // keeps estimates what a call takes besides its memory.
 func (c *call) keeps() int64 {
-	n := packedCall + packedHandle*max(len(c.handles.open), len(c.handles.table.slots)) + packedName*max(0, c.handles.names) + c.usage.denialTexts()
+	n := packedCall + packedHandle*max(len(c.handles.open), len(c.handles.table.slots)) + packedName*max(0, c.handles.names) + c.handles.sizes + c.usage.denialTexts()
 	for _, l := range c.leases {
 		n += packedHandle + packedGrant*len(l.grants)
 	}

@@ -199,53 +199,81 @@ func TestNoAdoptEnv(t *testing.T) {
 	}
 }
 
-// TestPackedHandlesCount has calls wait without an instance while they hold as many handles and names as they may.
+// sized is a box whose parts say how large they are.
+type sized struct {
+	promised
+	text string
+}
+
+func (b *sized) Size() int { return len(b.text) }
+func (b *sized) Split(context.Context) *sized {
+	return &sized{promised: b.promised, text: strings.Repeat("x", 4096)}
+}
+
+// TestPackedHandlesCount has calls wait without an instance while they hold as many handles as they may: envs with as many names as
+// they may have together, or boxes that are large.
 func TestPackedHandlesCount(t *testing.T) {
-	h := newHost(t, host.Options{Instances: 1, Limits: host.Limits{Wall: time.Hour}})
-	// The guest makes envs of 15 names. The list of the names is at 8192.
-	c := guest{
-		uses: "subset open never park drop-env drop-poll drop names", data: "abcdefghijklmno", more: remembers(nil),
-		start: `
+	waits := `(i32.store (i32.const 512) (call $never (local.get $box))) (drop (call $park (i32.const 512) (i32.const 1))) (call $none)`
+	again := func(n string) string {
+		return `(br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const ` + n + `))))`
+	}
+	for name, start := range map[string]string{
+		// The guest makes envs of 15 names. The list of the names is at 8192.
+		"envs": `
 			(loop $l
 				(i32.store (i32.add (i32.const 8192) (i32.mul (local.get $i) (i32.const 8))) (i32.add (i32.const 2048) (local.get $i)))
 				(i32.store (i32.add (i32.const 8196) (i32.mul (local.get $i) (i32.const 8))) (i32.const 1))
-				(br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 15))))
+				` + again("15") + `
 			(local.set $i (i32.const 0))
 			(loop $l
 				(call $subset (local.get $env) (i32.const 8192) (i32.const 15) (i32.const 512))
 				(if (i32.load8_u (i32.const 512)) (then unreachable))
-				(br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 990))))
-			(i32.store (i32.const 512) (call $never (local.get $box))) (drop (call $park (i32.const 512) (i32.const 1))) (call $none)`,
-	}.load(t, h)
-	ready := new(abi.Pollable)
-	env := host.Env{"box": &promised{ready: ready}}
-	for _, name := range "abcdefghijklmno" {
-		env[string(name)] = &box{}
-	}
-	first := packs(t, h, c, env)
-	heap := func() int64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
-	}
-	used, count := heap(), h.Packed()
-	var others []<-chan error
-	for range 8 {
-		others = append(others, packs(t, h, c, env))
-	}
-	used, count = heap()-used, h.Packed()-count
-	if used < 4<<20 || used > 2*count {
-		t.Errorf("8 packed calls take %d bytes and count as %d", used, count)
-	}
-	ready.SetReady()
-	for _, ended := range append(others, first) {
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}
-	if used := h.Packed(); used > 1<<20 { // the base
-		t.Errorf("%d bytes count after the calls", used)
+				` + again("990"),
+		"boxes": `(loop $l (drop (call $split (local.get $box))) ` + again("990"),
+		"boxes in envs": `
+			(loop $l
+				(i32.store16 (i32.const 512) (i32.add (i32.const 0x3030) (i32.add (i32.rem_u (local.get $i) (i32.const 64)) (i32.shl (i32.div_u (local.get $i) (i32.const 64)) (i32.const 8)))))
+				(call $give (local.get $env) (i32.const 512) (i32.const 2) (call $split (local.get $box)) (i32.const 256))
+				(if (i32.load8_u (i32.const 256)) (then unreachable))
+				` + again("900"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, host.Options{Instances: 1, Limits: host.Limits{Wall: time.Hour}})
+			c := guest{
+				uses: "subset open never park split give drop-env drop-poll drop names", data: "abcdefghijklmno", more: remembers(nil),
+				start: start + waits,
+			}.load(t, h)
+			ready := new(abi.Pollable)
+			env := host.Env{"box": &sized{promised: promised{ready: ready}}}
+			for _, name := range "abcdefghijklmno" {
+				env[string(name)] = &box{}
+			}
+			first := packs(t, h, c, env)
+			heap := func() int64 {
+				var m runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&m)
+				return int64(m.HeapAlloc)
+			}
+			used, count := heap(), h.Packed()
+			var others []<-chan error
+			for range 8 {
+				others = append(others, packs(t, h, c, env))
+			}
+			used, count = heap()-used, h.Packed()-count
+			if used < 4<<20 || used > 2*count {
+				t.Errorf("8 packed calls take %d bytes and count as %d", used, count)
+			}
+			ready.SetReady()
+			for _, ended := range append(others, first) {
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}
+			if used := h.Packed(); used > 1<<20 { // the base
+				t.Errorf("%d bytes count after the calls", used)
+			}
+		})
 	}
 }
 

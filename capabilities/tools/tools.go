@@ -86,6 +86,9 @@ var (
 	largeInputs = blob.NewQuota("bytes of inputs for the tools of all calls", maxLarge)
 )
 
+// perBinding is what each binding takes that is passed to a tool. Those that perTool does not include count as bytes of the input.
+const perBinding, freeBindings = 512, 8
+
 // room is what an input of n bytes counts toward, of the call and of the process.
 func (t *Toolbox) room(n int64) blob.Quotas {
 	if n <= smallInput {
@@ -205,7 +208,13 @@ func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*
 	if err := abi.Charge(ctx, len(input)); err != nil {
 		return nil, err
 	}
-	size := int64(len(input))
+	capabilities := env.Capabilities() // here, because the guest continues
+	size := int64(len(input) + perBinding*max(0, len(capabilities)-freeBindings))
+	for _, c := range capabilities {
+		if s, ok := c.(abi.Sized); ok {
+			size += int64(s.Size())
+		}
+	}
 	room := t.room(size)
 	if err := room.Reserve(size); err != nil {
 		return nil, err
@@ -216,7 +225,6 @@ func (t *Toolbox) Start(ctx context.Context, tool, input string, env abi.Env) (*
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	c := &Call{cancel: cancel, failures: t.failures}
-	capabilities := env.Capabilities() // here, because the guest continues
 	text := []byte(input)
 	var once sync.Once
 	end := func(keep func() error) {

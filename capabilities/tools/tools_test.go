@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +89,36 @@ func TestToolsAtOnce(t *testing.T) {
 		t.Errorf("%d tools at once, want at most %d", started, most)
 	}
 }
+
+// A binding that is passed to a tool counts as bytes of its input, and so does what is behind it.
+func TestBindingsCount(t *testing.T) {
+	wait := func(ctx context.Context, _ string, _ []byte, _ map[string]abi.Capability) ([]byte, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	many, one := env{}, env{"large": large{}}
+	for i := range 1000 {
+		many[strconv.Itoa(i)] = nil
+	}
+	for _, passed := range []env{many, one} {
+		box := newBox(t, Options{Held: 1 << 20}, wait)
+		first, err := box.Start(t.Context(), "t", "{}", passed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := box.Start(t.Context(), "t", strings.Repeat("x", 600_000), env{}); !errors.Is(err, abi.ErrExhausted) {
+			t.Errorf("beside %d bindings: %v", len(passed), err)
+		}
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+type large struct{}
+
+func (large) Interface() string { return "test" }
+func (large) Size() int         { return 512_000 }
 
 // TestFailuresTakeLittle has the tools of several calls fail at length, and nobody take the errors. Those that are too many are short.
 func TestFailuresTakeLittle(t *testing.T) {

@@ -54,7 +54,7 @@ var mutators = map[string]struct {
 // Every other method. A new one must be put in one of the two lists.
 var readers = []string{
 	"AsReadOnly", "Diff", "Find", "Grep", "History", "Interface", "List", "Lists", "Quick", "Read", "ReadBlob", "ReadBytes", "ReadLines",
-	"ReadLink", "ReadOnly", "ReadRevision", "Snapshots", "Stat", "Sub", "Subdirectory",
+	"ReadLink", "ReadOnly", "ReadRevision", "Size", "Snapshots", "Stat", "Sub", "Subdirectory",
 }
 
 func TestMatchesWIT(t *testing.T) {

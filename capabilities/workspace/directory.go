@@ -36,6 +36,9 @@ type Directory struct {
 // Interface implements [abi.Capability].
 func (d *Directory) Interface() string { return Interface }
 
+// Size implements [abi.Sized].
+func (d *Directory) Size() int { return len(d.base) }
+
 // Quick implements [abi.Quick]. These methods only read, and readers never wait for a writer.
 func (*Directory) Quick() []string {
 	return []string{
