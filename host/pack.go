@@ -62,8 +62,9 @@ const (
 	patternUses, patternBytes = 1000, 128 * kib
 	// packTime is what the host's own work for a byte takes at worst, in either direction: to compare, convert and compress it.
 	packTime = 4 * time.Nanosecond
-	// waitTime is the host's own work for a wait, and moveTime that to pack or unpack a call, besides its bytes.
-	waitTime, moveTime = 10 * time.Microsecond, 150 * time.Microsecond
+	// waitTime is the host's own work for a wait, watchTime that for each pollable and grant that it watches, and moveTime that to pack or
+	// unpack a call, besides its bytes.
+	waitTime, watchTime, moveTime = 30 * time.Microsecond, 300 * time.Nanosecond, 150 * time.Microsecond
 	// movingTime and movingRate are the processor time that a component's functions have to give the memory of one instance: for all of it,
 	// and for each byte that it may have. The memory of JavaScript takes a tenth of that.
 	movingTime, movingRate = 100 * time.Millisecond, 8 * time.Nanosecond
@@ -551,6 +552,9 @@ func appendRuns(runs []byte, at uint32, now, before []byte) []byte {
 	return runs
 }
 
+// buffers hold the runs of a call while it gets them back.
+var buffers = sync.Pool{New: func() any { return new([s2.MaxDictSize]byte) }}
+
 // unpack gives a call an instance again. The call has asked for a slot.
 func (c *call) unpack(of *Component, p *packed) (*wasmtime.Instance, error) {
 	h, m := c.host, of.memory
@@ -579,7 +583,9 @@ func (c *call) unpack(of *Component, p *packed) (*wasmtime.Instance, error) {
 	for _, part := range p.parts {
 		var runs []byte
 		if p.pattern != nil {
-			runs, err = p.pattern.Decode(nil, part)
+			buffer := buffers.Get().(*[s2.MaxDictSize]byte)
+			defer buffers.Put(buffer)
+			runs, err = p.pattern.Decode(buffer[:0], part)
 		} else {
 			runs, err = unpacker().DecodeAll(part, nil)
 		}
@@ -656,7 +662,9 @@ func textLength(bytes int) int {
 }
 
 func toText(b []byte) string {
-	text := make([]byte, 0, textLength(len(b)))
+	var text strings.Builder
+	text.Grow(textLength(len(b)))
+	var words [8 * (wordsOfGroup + 1)]byte
 	for len(b) > 0 {
 		group := b[:min(8*wordsOfGroup, len(b))]
 		b = b[len(group):]
@@ -664,11 +672,12 @@ func toText(b []byte) string {
 		for n := 0; n < len(group); n += 8 {
 			w := binary.LittleEndian.Uint64(group[n:])
 			high |= w & highBits >> (1 + n/8)
-			text = binary.LittleEndian.AppendUint64(text, w&lowBits)
+			binary.LittleEndian.PutUint64(words[n:], w&lowBits)
 		}
-		text = binary.LittleEndian.AppendUint64(text, high)
+		binary.LittleEndian.PutUint64(words[len(group):], high)
+		text.Write(words[:len(group)+8])
 	}
-	return string(text)
+	return text.String()
 }
 
 // fromText appends the bytes that a text of whole words stands for.

@@ -156,10 +156,10 @@ func (c *call) wake(of *Component) (v abi.Value, err error) {
 		c.note(c.host.poll, c.parked[0].binding, []abi.Value{c.list}, nil, ended, 0)
 		err = ended
 	}
-	c.parked, c.list = nil, nil
 	if err == nil {
-		err = c.frame.work(waitTime)
+		err = c.frame.work(waitTime + time.Duration(len(c.parked)+len(c.leases))*watchTime)
 	}
+	c.parked, c.list = nil, nil
 	if err != nil {
 		return nil, err
 	}

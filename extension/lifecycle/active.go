@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
@@ -344,8 +342,8 @@ func (m *Manager) load(ctx context.Context, a *active, who string) (*host.Compon
 }
 
 // loading is the room for stored versions that are being loaded, in bytes. Those up to smallVersion have room of their own, so that they
-// do not wait for larger ones.
-type loading struct{ small, large *semaphore.Weighted }
+// do not wait for larger ones. Agents take turns.
+type loading struct{ small, large *turns.Places }
 
 const (
 	smallVersion = 1 << 20
@@ -353,10 +351,10 @@ const (
 )
 
 func newLoading() loading {
-	return loading{semaphore.NewWeighted(maxLoading), semaphore.NewWeighted(maxLoading)}
+	return loading{turns.New(maxLoading), turns.New(maxLoading)}
 }
 
-// roomToLoad waits until there is room for what the store has of a version.
+// roomToLoad waits until there is room for what the store has of a version, in the turn of the user of ctx.
 func (m *Manager) roomToLoad(ctx context.Context, digest string) (release func(), err error) {
 	var bytes int64
 	if err := m.db.View(ctx, func(c *sqlite.Conn) error {
@@ -369,10 +367,10 @@ func (m *Manager) roomToLoad(ctx context.Context, digest string) (release func()
 		room = m.loading.large
 	}
 	bytes = min(bytes, maxLoading)
-	if err := room.Acquire(ctx, bytes); err != nil {
-		return nil, context.Cause(ctx)
+	if err := room.TakeFor(ctx, turns.User(ctx), bytes); err != nil {
+		return nil, err
 	}
-	return func() { room.Release(bytes) }, nil
+	return func() { room.GiveBack(bytes) }, nil
 }
 
 // keepForReplays makes the recorder keep a component. If wasm is nil, it is read from the extension store.

@@ -229,7 +229,7 @@ func TestLoadsWaitForRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	m = h.open()
-	if err := m.loading.large.Acquire(t.Context(), maxLoading); err != nil {
+	if err := m.loading.large.TakeFor(t.Context(), "another agent", maxLoading); err != nil {
 		t.Fatal(err)
 	}
 	call := func(ctx context.Context, w *Written) error {
@@ -242,14 +242,14 @@ func TestLoadsWaitForRoom(t *testing.T) {
 	short, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- call(short, large) }()
-	for m.loading.large.TryAcquire(0) { // nobody waits
+	for m.loading.large.Waiting() == 0 {
 		runtime.Gosched()
 	}
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	m.loading.large.Release(maxLoading)
+	m.loading.large.GiveBack(maxLoading)
 	if err := call(t.Context(), large); err != nil {
 		t.Error(err)
 	}
