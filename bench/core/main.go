@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/bench/internal/measure"
+	"github.com/stilehost/stile/host"
 )
 
 // bench is one run.
@@ -121,7 +122,7 @@ func run(ctx context.Context) (err error) {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "%s ...\n", measurement.name)
-		s, err := b.newSubject(ctx)
+		s, err := b.newSubject(ctx, host.Options{})
 		if err != nil {
 			return fmt.Errorf("set up: %w", err)
 		}

@@ -22,7 +22,7 @@ import (
 //go:embed cold.ts tools.ts saved.ts waiting.ts
 var sources embed.FS
 
-// subject is Stile as it is measured: a host with the default options, and a toolchain.
+// subject is Stile as it is measured: a host, with the default options unless a measurement says otherwise, and a toolchain.
 type subject struct {
 	host  *host.Host
 	tools *toolchain.Toolchain
@@ -35,18 +35,18 @@ func (b *bench) caches() (cache, key string) {
 	return filepath.Join(b.dir, "cache"), filepath.Join(b.dir, "key")
 }
 
-func (b *bench) newSubject(ctx context.Context) (_ *subject, err error) {
+func (b *bench) newSubject(ctx context.Context, o host.Options) (_ *subject, err error) {
 	s := &subject{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	cache, key := b.caches()
-	if s.host, err = host.New(ctx, host.Options{CacheDir: cache, KeyDir: key}); err != nil {
+	o.CacheDir, o.KeyDir = b.caches()
+	if s.host, err = host.New(ctx, o); err != nil {
 		return nil, err
 	}
-	if s.tools, err = toolchain.New(ctx, s.host, toolchain.Options{CacheDir: cache, KeyDir: key, Engine: b.packages}); err != nil {
+	if s.tools, err = toolchain.New(ctx, s.host, toolchain.Options{CacheDir: o.CacheDir, KeyDir: o.KeyDir, Engine: b.packages}); err != nil {
 		return nil, err
 	}
 	if s.store, err = kv.Open(ctx, filepath.Join(b.dir, "store.sqlite"), kv.Options{}); err != nil {
