@@ -240,7 +240,7 @@ func TestDescribeWithinLimits(t *testing.T) {
 func TestWallCountsTheCheckOfInput(t *testing.T) {
 	h := newHost(t, host.Options{})
 	c := guest{}.load(t, h)
-	defer h.Validating("").GiveBack(schema.MaxValidating)
+	defer h.Validating(t, "").GiveBack(schema.MaxValidating)
 	slow := []abi.Definition{{Name: "t", InputSchema: `{"maxProperties": 1}`}} // checks of common keywords need no room
 	_, err := c.Do(t.Context(), host.Request{Tool: "t", Approved: slow, Limits: host.Limits{Wall: 50 * time.Millisecond}})
 	var limit *host.LimitError
@@ -256,7 +256,7 @@ func TestUsersShareValidations(t *testing.T) {
 	slow := []abi.Definition{{Name: "t", InputSchema: `{"maxProperties": 1, "properties": {"a": {"items": {"maxProperties": 1}}}}`}}
 	const little = 1000
 	large := []byte(`{"a":[{}` + strings.Repeat(`,{}`, little) + `]}`) // it takes more steps
-	room := h.Validating("greedy")
+	room := h.Validating(t, "greedy")
 	var greedy sync.WaitGroup
 	greedy.Go(func() {
 		if _, err := c.Do(t.Context(), host.Request{Tool: "t", Approved: slow, User: "greedy", Input: large}); err != nil {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"math"
+	"testing"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -10,15 +11,24 @@ import (
 )
 
 // Validating takes all room for validations, for a user. The caller gives schema.MaxValidating back.
-func (h *Host) Validating(user string) *turns.Places {
-	_ = h.validating.Steps.TakeFor(h.closing, user, schema.MaxValidating) // no other validation runs
-	return h.validating.Steps
+func (h *Host) Validating(t testing.TB, user string) *turns.Places {
+	t.Helper()
+	return take(t, h.validating.Steps, user, schema.MaxValidating)
 }
 
 // Decoding is like Validating for large values that are decoded to be validated.
-func (h *Host) Decoding() (release func()) {
-	_ = h.validating.Decoded.TakeFor(h.closing, "", schema.MaxDecoded)
-	return func() { h.validating.Decoded.GiveBack(schema.MaxDecoded) }
+func (h *Host) Decoding(t testing.TB) (release func()) {
+	t.Helper()
+	p := take(t, h.validating.Decoded, "", schema.MaxDecoded)
+	return func() { p.GiveBack(schema.MaxDecoded) }
+}
+
+func take(t testing.TB, p *turns.Places, user string, n int64) *turns.Places {
+	t.Helper()
+	if err := p.TakeFor(t.Context(), user, n); err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // RoundTrip writes a value in its recorded form and reads it back.

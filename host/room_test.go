@@ -84,7 +84,7 @@ func TestResultsCountUntilValidated(t *testing.T) {
 	large.data = `{\22minLength\22:1}` // checks of common keywords need no room
 	large.describe = `(i32.store (i32.const 1136) (i32.const 1)) (i32.store (i32.const 1140) (i32.const 2048)) (i32.store (i32.const 1144) (i32.const 15)) (i32.const 1104)`
 	checked := large.load(t, h)
-	release := h.Decoding()
+	release := h.Decoding(t)
 	var waiting sync.WaitGroup
 	for range 6 {
 		waiting.Go(func() {

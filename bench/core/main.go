@@ -56,17 +56,18 @@ func (b *bench) add(r row) {
 var measurements = []struct {
 	name    string
 	measure func(context.Context, *bench, *subject) error
+	options host.Options
 }{
-	{"memory", measureMemory},
-	{"growth", measureGrowth},
-	{"waiting", measureWaiting},
-	{"earlier", measureEarlier},
-	{"save", measureSave},
-	{"cold", measureCold},
-	{"instantiate", measureInstantiate},
-	{"throughput", measureThroughput},
-	{"capability", measureCapability},
-	{"end", measureEnd},
+	{"memory", measureMemory, host.Options{PackedMemory: 1}},
+	{"growth", measureGrowth, host.Options{}},
+	{"waiting", measureWaiting, host.Options{}},
+	{"earlier", measureEarlier, host.Options{}},
+	{"save", measureSave, host.Options{}},
+	{"cold", measureCold, host.Options{}},
+	{"instantiate", measureInstantiate, host.Options{}},
+	{"throughput", measureThroughput, host.Options{}},
+	{"capability", measureCapability, host.Options{}},
+	{"end", measureEnd, host.Options{}},
 }
 
 func main() {
@@ -122,7 +123,7 @@ func run(ctx context.Context) (err error) {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "%s ...\n", measurement.name)
-		s, err := b.newSubject(ctx, host.Options{})
+		s, err := b.newSubject(ctx, measurement.options)
 		if err != nil {
 			return fmt.Errorf("set up: %w", err)
 		}

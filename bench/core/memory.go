@@ -15,14 +15,9 @@ func privateKiB() (float64, error) {
 	return measure.KiB("/proc/self/smaps_rollup", "Private_Dirty")
 }
 
-// measureMemory keeps instances alive inside a call and takes the slope of private memory over their number. Its host has no room for
+// measureMemory keeps instances alive inside a call and takes the slope of private memory over their number. The host has no room for
 // calls that wait without an instance, so all keep theirs.
-func measureMemory(ctx context.Context, b *bench, _ *subject) (err error) {
-	s, err := b.newSubject(ctx, host.Options{PackedMemory: 1})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
+func measureMemory(ctx context.Context, b *bench, s *subject) error {
 	component, err := s.build(ctx, "tools.ts")
 	if err != nil {
 		return err

@@ -144,14 +144,6 @@ func (r Room) For(user string) Room {
 	return r
 }
 
-// take waits for n of the places.
-func (r Room) take(ctx context.Context, p *turns.Places, n int64) error {
-	if p.TryTake(r.user, n) {
-		return nil
-	}
-	return p.TakeFor(ctx, r.user, n)
-}
-
 // InvalidError reports JSON that does not fit a schema.
 type InvalidError struct{ Problems []abi.Problem }
 
@@ -172,7 +164,7 @@ func (s *Schema) Validate(ctx context.Context, room Room, input []byte) (err err
 // validate is Validate after the input was paid for.
 func (s *Schema) validate(ctx context.Context, room Room, input []byte) (err error) {
 	if takes := min(jsonform.DecodedSize(input), MaxDecoded); takes > freeDecoded {
-		if err := room.take(ctx, room.Decoded, takes); err != nil {
+		if err := room.Decoded.TakeFor(ctx, room.user, takes); err != nil {
 			return err
 		}
 		defer room.Decoded.GiveBack(takes)
@@ -197,7 +189,7 @@ func (s *Schema) validate(ctx context.Context, room Room, input []byte) (err err
 	if !many {
 		weight = max(steps, int64(m.failures))
 	}
-	if err := room.take(ctx, room.Steps, weight); err != nil {
+	if err := room.Steps.TakeFor(ctx, room.user, weight); err != nil {
 		return err
 	}
 	defer room.Steps.GiveBack(weight)
