@@ -35,12 +35,13 @@ type Blob struct {
 func New(mediaType string, data []byte) *Blob {
 	sum := sha256.Sum256(data)
 	return &Blob{
-		size: int64(len(data)), mediaType: mediaType, digest: digest(sum[:]), release: func() error { return nil },
+		size: int64(len(data)), mediaType: mediaType, digest: Digest(sum[:]), release: func() error { return nil },
 		content: bytes.NewReader(data),
 	}
 }
 
-func digest(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
+// Digest returns what [Blob.Digest] returns for content with this SHA-256.
+func Digest(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
 
 // Quick implements [abi.Quick].
 func (*Blob) Quick() []string {

@@ -312,7 +312,7 @@ func TestBlobHoldsWhatWasWritten(t *testing.T) {
 		if want := model[from:min(from+uint64(n), uint64(len(model)))]; err != nil || !bytes.Equal(have, want) {
 			t.Fatalf("have %v, %v, want %v", have, err, want)
 		}
-		if sum := sha256.Sum256(model); b.Digest(t.Context()) != digest(sum[:]) {
+		if sum := sha256.Sum256(model); b.Digest(t.Context()) != Digest(sum[:]) {
 			t.Fatal("digest")
 		}
 	})

@@ -139,7 +139,7 @@ func (b *Builder) Blob() (*Blob, error) {
 		return nil, abi.Errorf(abi.CodeInvalid, "the writer is finished")
 	}
 	b.done = true
-	made := &Blob{size: b.size, mediaType: b.options.MediaType, digest: digest(b.hash.Sum(nil))}
+	made := &Blob{size: b.size, mediaType: b.options.MediaType, digest: Digest(b.hash.Sum(nil))}
 	if b.spill.chunks != nil {
 		made.content = io.NewSectionReader(&b.spill, 0, b.size)
 	} else {

@@ -30,6 +30,7 @@ var mutators = map[string]struct {
 	"Write":       {func(ctx context.Context, d *Directory) error { return d.Write(ctx, "a.md", "x") }, "write /a.md"},
 	"WriteBytes":  {func(ctx context.Context, d *Directory) error { return d.WriteBytes(ctx, "/a.md", nil) }, "write /a.md"},
 	"WriteBlob":   {func(ctx context.Context, d *Directory) error { return d.WriteBlob(ctx, "b/../a.md", blob.New("", nil)) }, "write /a.md"},
+	"Replace":     {func(ctx context.Context, d *Directory) error { return d.Replace(ctx, "a.md", "x", nil) }, "replace /a.md"},
 	"Append":      {func(ctx context.Context, d *Directory) error { return d.Append(ctx, "a.md", "x") }, "append /a.md"},
 	"AppendBytes": {func(ctx context.Context, d *Directory) error { return d.AppendBytes(ctx, "a.md", nil) }, "append /a.md"},
 	"Edit":        {func(ctx context.Context, d *Directory) error { return d.Edit(ctx, "a.md", nil) }, "edit /a.md"},
@@ -53,14 +54,14 @@ var mutators = map[string]struct {
 
 // Every other method. A new one must be put in one of the two lists.
 var readers = []string{
-	"AsReadOnly", "Diff", "Find", "Grep", "History", "Interface", "List", "Lists", "Quick", "Read", "ReadBlob", "ReadBytes", "ReadLines",
+	"AsReadOnly", "Diff", "DiffRevision", "Find", "Grep", "History", "Interface", "List", "Lists", "Quick", "Read", "ReadBlob", "ReadBytes", "ReadLines",
 	"ReadLink", "ReadOnly", "ReadRevision", "Size", "Snapshots", "Stat", "Sub", "Subdirectory",
 }
 
 func TestMatchesWIT(t *testing.T) {
 	captest.Implements(t, wit.Capability(), Interface, []string{
-		"directory.write", "directory.write-bytes", "directory.write-blob", "directory.append",
-		"directory.append-bytes", "directory.edit", "directory.find", "directory.grep", "directory.diff",
+		"directory.write", "directory.write-bytes", "directory.write-blob", "directory.replace", "directory.append",
+		"directory.append-bytes", "directory.edit", "directory.find", "directory.grep", "directory.diff", "directory.diff-revision",
 		"directory.set-mode", "directory.make-link", "directory.make-directory", "directory.move", "directory.copy",
 		"directory.remove", "directory.restore", "directory.snapshot", "directory.restore-snapshot",
 		"directory.remove-snapshot",
@@ -308,6 +309,9 @@ func testNoOperationReachesOutside(t *testing.T, root *Directory) {
 			"write":  func(t *rapid.T) { _ = d.Write(ctx, path.Draw(t, "path"), "x") },
 			"append": func(t *rapid.T) { _ = d.Append(ctx, path.Draw(t, "path"), "x") },
 			"edit":   func(t *rapid.T) { _ = d.Edit(ctx, path.Draw(t, "path"), []Replacement{{"secret", "x"}}) },
+			"replace": func(t *rapid.T) {
+				_ = d.Replace(ctx, path.Draw(t, "path"), "x", rapid.SampledFrom([]*string{nil, new(digestOf("a secret"))}).Draw(t, "digest"))
+			},
 			"blob":   func(t *rapid.T) { _ = d.WriteBlob(ctx, path.Draw(t, "path"), blob.New("", []byte("x"))) },
 			"make":   func(t *rapid.T) { _ = d.MakeDirectory(ctx, path.Draw(t, "path")) },
 			"move":   func(t *rapid.T) { _ = d.Move(ctx, path.Draw(t, "source"), path.Draw(t, "target")) },
@@ -326,6 +330,7 @@ func testNoOperationReachesOutside(t *testing.T, root *Directory) {
 					saw(m.Text, err)
 				}
 				saw(d.Diff(ctx, path.Draw(t, "before"), path.Draw(t, "after")))
+				saw(d.DiffRevision(ctx, path.Draw(t, "path"), rapid.Uint64Range(0, 50).Draw(t, "revision")))
 			},
 			"history": func(t *rapid.T) {
 				p := path.Draw(t, "path")

@@ -36,6 +36,7 @@ func testBytesAreCharged(t *testing.T, d *Directory) {
 		"new":        {8, func(ctx context.Context) error { return d.WriteBytes(ctx, "new/file.bin", []byte("12345678")) }},
 		"append":     {5, func(ctx context.Context) error { return d.AppendBytes(ctx, "other", []byte("12345")) }},
 		"edit":       {16, func(ctx context.Context) error { return d.Edit(ctx, "file", []Replacement{{"one", "one"}}) }},
+		"replace":    {16, func(ctx context.Context) error { return d.Replace(ctx, "file", text, new(digestOf(text))) }},
 		"look":       {0, func(ctx context.Context) error { _, err := d.Stat(ctx, "file"); return err }},
 	} {
 		if err := c.do(abi.WithMeter(t.Context(), &captest.Meter{Left: c.bytes})); err != nil {

@@ -35,20 +35,70 @@ func (d *Directory) Diff(ctx context.Context, before, after string) (string, err
 		return "", err
 	}
 	defer leave()
-	var texts [2]string
-	var paths [2]string
+	var texts, paths [2]string
 	for i, path := range []string{before, after} {
 		err := d.inspect(ctx, d.resolveFile, "diff", path, func(o *op, path string) (err error) {
 			paths[i] = path
-			texts[i], err = o.text(path)
+			texts[i], err = o.diffText(path)
 			return err
 		})
 		if err != nil {
 			return "", err
 		}
-		if len(texts[i]) > maxDiff {
-			return "", &abi.Error{Code: abi.CodeTooLarge, Size: uint64(len(texts[i]))}
-		}
 	}
 	return linediff.Unified("a"+paths[0], "b"+paths[1], texts[0], texts[1]), nil
+}
+
+// DiffRevision is Diff for an earlier content of a path and its content now. The errors are also those of [Directory.ReadRevision].
+func (d *Directory) DiffRevision(ctx context.Context, path string, revision uint64) (string, error) {
+	leave, err := hold(ctx, "diff")
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	var shown, before, after string
+	err = d.inspect(ctx, d.resolveFile, "diff", path, func(o *op, path string) error {
+		a, err := o.archive()
+		if err != nil {
+			return err
+		}
+		place, n, err := o.file(path)
+		if err != nil {
+			return err
+		}
+		past, err := find(a, path, place, revision)
+		if err != nil {
+			return err
+		}
+		shown = path
+		if before, err = (openFile{o, place, path, past}).diffText(); err != nil {
+			return err
+		}
+		after, err = openFile{o, place, path, n}.diffText()
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return linediff.Unified(fmt.Sprintf("a%s@%d", shown, revision), "b"+shown, before, after), nil
+}
+
+func (o *op) diffText(path string) (string, error) {
+	place, n, err := o.file(path)
+	if err != nil {
+		return "", err
+	}
+	return openFile{o, place, path, n}.diffText()
+}
+
+// diffText returns the whole file, which must not be larger than a diff can take.
+func (f openFile) diffText() (string, error) {
+	if size := f.n.status.Size; size > maxDiff {
+		return "", &abi.Error{Code: abi.CodeTooLarge, Size: size}
+	}
+	text, err := f.text()
+	if err == nil && len(text) > maxDiff { // on disk, a file can grow while it is read
+		err = &abi.Error{Code: abi.CodeTooLarge, Size: uint64(len(text))}
+	}
+	return text, err
 }

@@ -393,12 +393,13 @@ func TestHardLinks(t *testing.T) {
 	outside, inside := machine(t)
 	d := openedDisk(t, inside)
 	for name, change := range map[string]func(string) error{
-		"write":  func(path string) error { return d.Write(t.Context(), path, "mine") },
-		"append": func(path string) error { return d.Append(t.Context(), path, "!") },
-		"edit":   func(path string) error { return d.Edit(t.Context(), path, []Replacement{{"secret", "x"}}) },
-		"remove": func(path string) error { return d.Remove(t.Context(), path, false) },
-		"move":   func(path string) error { return d.Move(t.Context(), path, "elsewhere") },
-		"mode":   func(path string) error { return d.SetMode(t.Context(), path, 0o666) },
+		"write":   func(path string) error { return d.Write(t.Context(), path, "mine") },
+		"append":  func(path string) error { return d.Append(t.Context(), path, "!") },
+		"edit":    func(path string) error { return d.Edit(t.Context(), path, []Replacement{{"secret", "x"}}) },
+		"replace": func(path string) error { return d.Replace(t.Context(), path, "mine", new(digestOf("a secret"))) },
+		"remove":  func(path string) error { return d.Remove(t.Context(), path, false) },
+		"move":    func(path string) error { return d.Move(t.Context(), path, "elsewhere") },
+		"mode":    func(path string) error { return d.SetMode(t.Context(), path, 0o666) },
 	} {
 		if err := os.Link(filepath.Join(outside, "secret"), filepath.Join(inside, name)); err != nil {
 			t.Fatal(err)

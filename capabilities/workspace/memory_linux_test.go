@@ -50,6 +50,10 @@ var memories = map[string]struct {
 		text := strings.Repeat("y", abi.MaxText)
 		return func(ctx context.Context) error { return d.Write(ctx, "new", text) }, text
 	}},
+	"replace": {12, func(d *Directory) (func(context.Context) error, any) {
+		text := strings.Repeat("y", abi.MaxText)
+		return func(ctx context.Context) error { return d.Replace(ctx, "replaced", text, nil) }, text
+	}},
 	"append": {12, func(d *Directory) (func(context.Context) error, any) {
 		text := strings.Repeat("y", abi.MaxText)
 		return func(ctx context.Context) error { return d.Append(ctx, "other", text) }, text

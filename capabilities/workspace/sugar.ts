@@ -55,7 +55,16 @@ export default function workspace(raw: Raw): object {
     readBytes: async (path: string, { offset = 0, length = Infinity }: { offset?: number; length?: number } = {}) =>
       ask(() => readBytes(raw, path, offset, length)),
     readBlob: async (path: string) => ask(() => hostBlob(raw.readBlob(path))),
+    digest: async (path: string) => {
+      const content: Raw = ask(() => raw.readBlob(path));
+      try {
+        return content.digest() as string;
+      } finally {
+        content.drop();
+      }
+    },
     write: async (path: string, content: Content) => ask(() => put(raw, path, content, "write")),
+    replace: async (path: string, text: string, digest?: string) => ask(() => raw.replace(path, text, digest)),
     append: async (path: string, content: Content) => ask(() => put(raw, path, content, "append")),
     edit: async (path: string, replacements: { old: string; new: string }[]) => ask(() => raw.edit(path, replacements)),
     list: async (path = "", options?: PageOptions) => {
@@ -90,6 +99,7 @@ export default function workspace(raw: Raw): object {
       return { matches, partial, cursor };
     },
     diff: async (before: string, after: string) => ask(() => raw.diff(before, after)),
+    diffRevision: async (path: string, revision: number) => ask(() => raw.diffRevision(path, BigInt(revision))),
     setMode: async (path: string, mode: number) => ask(() => raw.setMode(path, mode)),
     makeLink: async (path: string, target: string) => ask(() => raw.makeLink(path, target)),
     readLink: async (path: string) => ask(() => raw.readLink(path)),

@@ -658,6 +658,7 @@ func TestLimits(t *testing.T) {
 		"overwrite": d.Write(ctx, "a/b", "12345678901"),
 		"append":    d.Append(ctx, "a/b", "123456"),
 		"edit":      d.Edit(ctx, "a/b", []Replacement{{"1", "1234567"}}),
+		"replace":   d.Replace(ctx, "a/b", "12345678901", new(digestOf("12345"))),
 		"bytes":     d.WriteBytes(ctx, "c", make([]byte, 6)),
 		"blob":      d.WriteBlob(ctx, "c", blob.New("", make([]byte, 6))),
 	} {

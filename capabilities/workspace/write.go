@@ -3,6 +3,7 @@ package workspace
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"io"
 	"strings"
 	"unicode/utf8"
@@ -30,6 +31,79 @@ func (d *Directory) WriteBytes(ctx context.Context, path string, data []byte) er
 // WriteBlob is Write for the content of a blob.
 func (d *Directory) WriteBlob(ctx context.Context, path string, source *blob.Blob) error {
 	return d.write(ctx, path, int64(source.Size(ctx)), source.Reader())
+}
+
+// Replace is Write for a file whose content has this digest, as [blob.Blob.Digest] returns it, or, without a digest, for a file that
+// does not exist. The error is [abi.ErrConflict] otherwise. On disk, another program can change the file in the last moment.
+func (d *Directory) Replace(ctx context.Context, path, text string, digest *string) error {
+	if err := checkText(text); err != nil {
+		return err
+	}
+	path, err := d.admit(d.resolveFile, "replace", path)
+	if err != nil {
+		return err
+	}
+	var before *node
+	err = d.view(ctx, "replace", func(o *op) (err error) {
+		var place string
+		if place, before, err = o.fileOrNone(path); err != nil {
+			return err
+		}
+		return o.expect(path, place, before, digest)
+	})
+	if err != nil {
+		return err
+	}
+	if err := abi.Charge(ctx, len(text)); err != nil {
+		return err
+	}
+	content, drop, err := d.stage(ctx, "replace", path, int64(len(text)), strings.NewReader(text))
+	if err != nil {
+		return err
+	}
+	err = d.update(ctx, "replace", func(o *op) error {
+		place, n, err := o.target(path)
+		switch {
+		case err != nil:
+			return err
+		case (n == nil) != (before == nil), n != nil && !n.holds(before):
+			return changed(shown(path))
+		}
+		return o.put(place, n, int64(len(text)), content)
+	})
+	if err != nil {
+		drop()
+	}
+	return err
+}
+
+// expect returns an error unless the content of a file has the digest. n is nil if there is no file.
+func (o *op) expect(path, place string, n *node, digest *string) error {
+	switch {
+	case n == nil && digest == nil:
+		return nil
+	case n == nil:
+		return abi.Errorf(abi.CodeConflict, "%s is gone", shown(path))
+	case digest == nil:
+		return abi.Errorf(abi.CodeConflict, "%s exists", shown(path))
+	}
+	if err := abi.Charge(o.ctx, int(n.status.Size)); err != nil {
+		return err
+	}
+	sum := sha256.New()
+	for piece, err := range o.content(place, n, 0) {
+		if err != nil {
+			return err
+		}
+		if err := o.ctx.Err(); err != nil { // on disk, a file can grow while it is read
+			return err
+		}
+		sum.Write(piece)
+	}
+	if blob.Digest(sum.Sum(nil)) != *digest {
+		return abi.Errorf(abi.CodeConflict, "%s has another content by now", shown(path))
+	}
+	return nil
 }
 
 // Append adds UTF-8 text of at most 16 MiB to the end of the file. It makes the file and its parent directories if they are missing.

@@ -293,6 +293,11 @@ export namespace Workspace {
     /** At most 262,144 bytes a call. */
     writeBytes(path: string, bytes: Uint8Array): Promise<void>;
     writeBlob(path: string, source: Blob.Blob): Promise<void>;
+    /**
+     * Writes the text if the content of the file has this digest, as `blob.digest` has it, or without one, if there is no file.
+     * Otherwise fails with `conflict`.
+     */
+    replace(path: string, text: string, digest?: string | undefined): Promise<void>;
     append(path: string, text: string): Promise<void>;
     /** At most 262,144 bytes a call. */
     appendBytes(path: string, bytes: Uint8Array): Promise<void>;
@@ -316,6 +321,8 @@ export namespace Workspace {
     grep(pattern: string, search: Search, limit: number, cursor?: string | undefined): Promise<Matches>;
     /** A unified diff of two text files of at most 1 MiB; empty when they are the same. */
     diff(before: string, after: string): Promise<string>;
+    /** A diff of an earlier content of the path and what it holds now. */
+    diffRevision(path: string, revision: bigint): Promise<string>;
     /** For a link: the status of the link itself, not of its target. */
     stat(path: string): Promise<Status>;
     setMode(path: string, mode: number): Promise<void>;
@@ -329,8 +336,8 @@ export namespace Workspace {
     /** `recursive` removes a directory with its contents. */
     remove(path: string, recursive: boolean): Promise<void>;
     /**
-     * What the path held before it was replaced, removed or moved away, newest first. On a directory on disk, this
-     * and the functions below up to `remove-snapshot` fail with `unavailable`.
+     * What the path held before it was replaced, removed or moved away, newest first. On a directory on disk, this,
+     * `diff-revision` and the functions below up to `remove-snapshot` fail with `unavailable`.
      */
     history(path: string): Promise<Array<Revision>>;
     readRevision(path: string, revision: bigint): Promise<Blob.Blob>;

@@ -230,8 +230,15 @@ export interface Workspace
   readBytes(path: string, range?: { offset?: number; length?: number }): Promise<Uint8Array<ArrayBuffer>>;
   /** The file as a Blob whose bytes stay on the host until you read them. */
   readBlob(path: string): Promise<Blob>;
+  /** "sha256:" and the digest of the file in hexadecimal, which `replace` takes. */
+  digest(path: string): Promise<string>;
   /** Creates or replaces the file, and creates missing parent directories. Bytes beyond 256 KiB are written in several steps. */
   write(path: string, content: FileContent): Promise<void>;
+  /**
+   * Writes the text if the content of the file has this digest, as `digest(path)` returns it, or without one, if there is
+   * no file. Otherwise it throws an error with the code `conflict`.
+   */
+  replace(path: string, text: string, digest?: string): Promise<void>;
   append(path: string, content: FileContent): Promise<void>;
   /**
    * Paths that match a glob, at most 1,000 when `limit` is absent. `*` and `?` match no slash, and `**` between slashes
@@ -246,6 +253,8 @@ export interface Workspace
   grep(pattern: string | RegExp, options?: GrepOptions): Promise<{ matches: wit.Workspace.Match[]; partial: number; cursor?: string }>;
   /** What the path held before it was replaced, removed or moved away, newest first. */
   history(path: string): Promise<{ id: number; size: number; modified: Date }[]>;
+  /** A unified diff of an earlier content and what the path holds now. */
+  diffRevision(path: string, revision: number): Promise<string>;
   readRevision(path: string, revision: number): Promise<Blob>;
   /** Writes earlier content back to the path. */
   restore(path: string, revision: number): Promise<void>;

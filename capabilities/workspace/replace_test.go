@@ -1,0 +1,114 @@
+package workspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
+)
+
+func digestOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return blob.Digest(sum[:])
+}
+
+func TestReplace(t *testing.T) {
+	large := strings.Repeat("0123456789abcdef", 5<<20/16)
+	onBoth(t, func(t *testing.T, d *Directory) {
+		ctx := t.Context()
+		for _, step := range []struct {
+			path, text string
+			digest     *string
+			err        string // what the conflict says, or nothing
+		}{
+			{"dir/a", "one", new(digestOf("")), "is gone"},
+			{"dir/a", "one", nil, ""},
+			{"dir/a", "two", nil, "exists"},
+			{"dir/a", "two", new(digestOf("two")), "another content"},
+			{"dir/a", "two", new("one"), "another content"},
+			{"dir/a", "two", new(digestOf("one")), ""},
+			{"dir/a", large, new(digestOf("two")), ""},
+			{"dir/a", "", new(digestOf(large)), ""},
+			{"dir/a", "end", new(digestOf("")), ""},
+		} {
+			before, _ := d.Read(ctx, step.path)
+			err := d.Replace(ctx, step.path, step.text, step.digest)
+			if step.err != "" {
+				expect(t, step.text, err, abi.ErrConflict, step.err)
+				if after, _ := d.Read(ctx, step.path); after != before {
+					t.Errorf("%q was written after all", after)
+				}
+			} else if err != nil || read(t, d, step.path) != step.text {
+				t.Errorf("%.20q: %v", step.text, err)
+			}
+		}
+		if err := d.WriteBytes(ctx, "binary", []byte{0xff, 0}); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Replace(ctx, "binary", "text", new(digestOf("\xff\x00"))); err != nil {
+			t.Errorf("binary: %v", err)
+		}
+		expect(t, "a directory", d.Replace(ctx, "dir", "x", nil), abi.ErrInvalid, "")
+		expect(t, "not UTF-8", d.Replace(ctx, "x", "\xff", nil), abi.ErrInvalid, "not UTF-8")
+		expect(t, "too large", d.Replace(ctx, "x", strings.Repeat("x", abi.MaxText+1), nil), abi.ErrTooLarge, "")
+	})
+}
+
+// Of many who replace the same content, one succeeds each time.
+func TestReplaceAtOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *Directory) {
+		const rounds, at = 20, 8
+		write(t, d, "f", "0")
+		for round := range rounds {
+			now := digestOf(read(t, d, "f"))
+			var wait sync.WaitGroup
+			errs := make([]error, at)
+			for i := range at {
+				wait.Go(func() {
+					errs[i] = d.Replace(context.WithoutCancel(t.Context()), "f", fmt.Sprintf("%d by %d", round, i), &now)
+				})
+			}
+			wait.Wait()
+			won := 0
+			for _, err := range errs {
+				if err == nil {
+					won++
+				} else if !errors.Is(err, abi.ErrConflict) {
+					t.Error(err)
+				}
+			}
+			if won != 1 {
+				t.Fatalf("%d of %d replaced the same content", won, at)
+			}
+		}
+	})
+}
+
+func TestDiffRevision(t *testing.T) {
+	d := opened(t, Options{}).Workspace("w")
+	write(t, d, "a", "one\ntwo\n")
+	write(t, d, "a", "one\nthree\n")
+	all, err := d.History(t.Context(), "a")
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	got, err := d.DiffRevision(t.Context(), "a", all[0].ID)
+	if want := fmt.Sprintf("--- a/a@%d\n+++ b/a\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n", all[0].ID); err != nil || got != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+	_, err = d.DiffRevision(t.Context(), "a", 1<<40)
+	expect(t, "no revision", err, abi.ErrNotFound, "no revision")
+	_, err = d.DiffRevision(t.Context(), "b", all[0].ID)
+	expect(t, "no file", err, abi.ErrNotFound, "")
+	write(t, d, "a", strings.Repeat("x", maxDiff+1))
+	_, err = d.DiffRevision(t.Context(), "a", all[0].ID)
+	expect(t, "large", err, abi.ErrTooLarge, "")
+	_, err = openedDisk(t, t.TempDir()).DiffRevision(t.Context(), "a", 1)
+	expect(t, "on disk", err, abi.ErrUnavailable, "no history")
+}
