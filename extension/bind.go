@@ -52,7 +52,12 @@ func Known(bindings []Binding) map[string]string {
 // a separate bucket, which no binding of a command line can name. The stores of two scopes are never the same, except those of
 // [Shared] and of the [Local] user, which have the plain name.
 func (m *Manifest) Own(scope Scope) []Binding {
-	own, store := slices.Clone(m.Bindings), scope.store()+m.Name
+	return Own(m.Name, scope, m.Bindings)
+}
+
+// Own is [Manifest.Own] for the bindings of something with a name of its own, that is no extension.
+func Own(name string, scope Scope, bindings []Binding) []Binding {
+	own, store := slices.Clone(bindings), scope.store()+name
 	for i, b := range own {
 		if g, ok := b.Grant.(capability.Owner); ok {
 			own[i].Grant = g.Own(store, b.Name)

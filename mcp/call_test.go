@@ -384,7 +384,13 @@ func TestListIsOfNow(t *testing.T) {
 	}
 }
 
-var builtin = []string{"code_run", "extension_list", "extension_remove", "extension_source", "extension_stats", "extension_test", "extension_write"}
+// builtin are Stile's own tools, as the default policy offers them.
+var builtin = slices.Concat([]string{"code_run", "extension_list", "extension_remove", "extension_source", "extension_stats", "extension_test", "extension_write"}, workspaceTools)
+
+var workspaceTools = []string{
+	"workspace_copy", "workspace_delete", "workspace_diff", "workspace_edit", "workspace_find", "workspace_grep",
+	"workspace_history", "workspace_list", "workspace_move", "workspace_read", "workspace_restore", "workspace_write",
+}
 
 // No operation that a model can call approves anything, whatever its input.
 func TestNoToolApproves(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/internal/turns"
+	"github.com/stilehost/stile/ladder"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -76,14 +77,14 @@ func TestCodeRun(t *testing.T) {
 		})
 	}
 	h.with(func(o *Options) {
-		o.Evaluator = func(context.Context) (*toolchain.Evaluator, error) {
+		o.Ladder = ladder.NewKit(ladder.KitOptions{Host: sharedHost, Toolchain: func(context.Context) (*toolchain.Toolchain, error) {
 			return nil, fmt.Errorf("open /home/tom/secret: no such file")
-		}
+		}})
 	})
 	if r := h.client().tool("code_run", object{"code": "return 1"}); failed(t, r).Kind != "host" || strings.Contains(text(r), "/home") {
 		t.Errorf("a fault of the host is told: %s", text(r))
 	}
-	if h.with(func(o *Options) { o.Evaluator = nil }).client().offers("code_run") {
+	if h.with(func(o *Options) { o.Ladder = nil }).client().offers("code_run") {
 		t.Error("it is there though nothing runs it")
 	}
 }
@@ -138,16 +139,13 @@ func TestLogs(t *testing.T) {
 func TestTurnsOfAgents(t *testing.T) {
 	h := newHome(t, `{}`)
 	var users []string
-	tools, evaluator := h.options.Toolchain, h.serve.Evaluator
+	tools := h.options.Toolchain
 	h.options.Toolchain = func(ctx context.Context) (*toolchain.Toolchain, error) {
 		users = append(users, turns.User(ctx))
 		return tools(ctx)
 	}
 	c := h.with(func(o *Options) {
-		o.Evaluator = func(ctx context.Context) (*toolchain.Evaluator, error) {
-			users = append(users, turns.User(ctx))
-			return evaluator(ctx)
-		}
+		o.Ladder = ladder.NewKit(ladder.KitOptions{Host: sharedHost, Toolchain: h.options.Toolchain})
 	}).client()
 	does[codeOutput](c, "code_run", object{"code": "return 1"})
 	does[writeOutput](c, "extension_write", draft("answer", "42", nil))

@@ -21,7 +21,7 @@ const (
 	instructions = `Stile runs tools that you write yourself, in a sandbox that can reach nothing but what an extension's manifest asks for and a person approved.
 Before you write a tool, look for one with extension_list. Write one with extension_write; as soon as it is active, its tools are in your list. ` +
 		`If it is pending, a person must approve it, which you cannot do: tell your user, and go on with something else.`
-	codeInstructions = " For a one-off computation, use code_run."
+	ladderInstructions = " For a one-off computation, use code_run. workspace_read, workspace_edit and their like work on your own files, which last."
 )
 
 // endpoint is the SDK's server for one viewer. It keeps the server's tools in step with the manager's.
@@ -41,13 +41,15 @@ type endpoint struct {
 	peers    map[string]*peer  // by the hash of a token
 	seen     <-chan struct{}   // what Manager.Changed returned when the tools were last read
 	offered  map[string]*offer // by the name of a tool
+	reach    string            // of the agent's ladder, for which its tools are offered
+	climbed  map[string]bool   // the tools of the ladder that are offered
 }
 
 func newEndpoint(o Options, p places, v lifecycle.Viewer) *endpoint {
-	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, peers: map[string]*peer{}, offered: map[string]*offer{}, kept: p.kept.shelf(maxKept), traffic: newTraffic(), calls: &running{whose: "an agent", most: maxAgentCalls}, places: p, builtin: map[string]bool{}}
+	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, peers: map[string]*peer{}, offered: map[string]*offer{}, kept: p.kept.shelf(maxKept), traffic: newTraffic(), calls: &running{whose: "an agent", most: maxAgentCalls}, places: p, builtin: map[string]bool{}, climbed: map[string]bool{}}
 	guide := instructions
-	if o.Evaluator != nil {
-		guide += codeInstructions
+	if o.Ladder != nil {
+		guide += ladderInstructions
 	}
 	e.sdk = sdk.NewServer(&sdk.Implementation{Name: "stile", Title: "Stile", Version: o.Version}, &sdk.ServerOptions{
 		Instructions: guide,
@@ -66,7 +68,11 @@ func newEndpoint(o Options, p places, v lifecycle.Viewer) *endpoint {
 	e.addResources()
 	e.addWriting()
 	e.addKeeping()
-	e.addCode()
+	if o.Ladder != nil {
+		for _, name := range ladderTools() {
+			e.builtin[name] = true
+		}
+	}
 	return e
 }
 
@@ -285,6 +291,9 @@ func (e *endpoint) follow(ctx context.Context) {
 // sync adds and removes tools if the manager's have changed since the last time. The SDK tells the clients once for many changes.
 func (e *endpoint) sync(ctx context.Context) error {
 	if err := e.options.Manager.Refresh(ctx); err != nil {
+		return err
+	}
+	if err := e.climb(ctx); err != nil {
 		return err
 	}
 	e.mu.Lock()

@@ -13,6 +13,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/ladder"
 )
 
 // mistake is a failure that the model can correct in its next call.
@@ -75,7 +76,7 @@ func (e *endpoint) explain(err error, usage host.Usage) (f failure, ok bool) {
 	switch {
 	case full:
 		f.Kind, f.Limit, f.Value = "limit", "calls", strconv.Itoa(crowded.most)
-	case errors.As(err, new(ownerError)):
+	case errors.As(err, new(ownerError)), errors.As(err, new(*ladder.RungError)), errors.As(err, new(*ladder.UnboundError)):
 		f.Kind = "refused"
 	case errors.As(err, new(mistake)):
 		f.Kind = "input"

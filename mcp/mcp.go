@@ -18,8 +18,8 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/ladder"
 	"github.com/stilehost/stile/model"
-	"github.com/stilehost/stile/toolchain"
 )
 
 // ErrClosed is the error of Serve when the server is closed.
@@ -28,9 +28,8 @@ var ErrClosed = errors.New("mcp: the server is closed")
 // Options configure a Server. Manager is required.
 type Options struct {
 	Manager *lifecycle.Manager
-	// Evaluator returns what runs the code of code_run, made for [CodeBindings]. It is called for every call, and may take seconds
-	// the first time. Default: there is no code_run.
-	Evaluator func(context.Context) (*toolchain.Evaluator, error)
+	// Ladder has the tools of the ladder, which agents get up to the rung that Manager.Rungs returns. Default: there is no ladder.
+	Ladder *ladder.Kit
 	// Generate makes a model write an extension and takes it through all stages, as lifecycle.Manager.Write does. Default: there is
 	// no extension_generate. The model sees the text of an error.
 	Generate func(context.Context, GenerateRequest) (Generated, error)
@@ -217,6 +216,9 @@ func (s *Server) endpoint(v lifecycle.Viewer) (*endpoint, error) {
 	e := s.endpoints[v]
 	if e == nil {
 		e = newEndpoint(s.options, s.places, v)
+		if err := e.climb(context.Background()); err != nil { // the next list tries again
+			s.options.Logger.Error("open the ladder", "agent", v.Agent, "error", err)
+		}
 		s.endpoints[v] = e
 	}
 	return e, nil

@@ -18,7 +18,6 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
-	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/extension"
@@ -26,20 +25,21 @@ import (
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
+	"github.com/stilehost/stile/ladder"
 	"github.com/stilehost/stile/toolchain"
 )
 
 var (
-	sharedOnce      sync.Once
-	sharedHost      *host.Host
-	sharedTools     *toolchain.Toolchain
-	sharedEvaluator *toolchain.Evaluator
+	sharedOnce   sync.Once
+	sharedHost   *host.Host
+	sharedTools  *toolchain.Toolchain
+	sharedLadder *ladder.Kit
 )
 
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if sharedHost != nil {
-		_ = sharedEvaluator.Close()
+		_ = sharedLadder.Close()
 		_ = sharedTools.Close()
 		_ = sharedHost.Close()
 	}
@@ -74,9 +74,7 @@ func newHome(t *testing.T, policyText string) *home {
 		if sharedTools, err = toolchain.New(context.Background(), sharedHost, toolchain.Options{CacheDir: cacheDir, KeyDir: keyDir}); err != nil {
 			t.Fatal(err)
 		}
-		if sharedEvaluator, err = sharedTools.Evaluator(context.Background(), CodeBindings(capabilities.Builtin)); err != nil {
-			t.Fatal(err)
-		}
+		sharedLadder = ladder.NewKit(ladder.KitOptions{Host: sharedHost, Toolchain: func(context.Context) (*toolchain.Toolchain, error) { return sharedTools, nil }})
 	})
 	p, err := policy.Parse([]byte(policyText))
 	if err != nil {
@@ -87,7 +85,7 @@ func newHome(t *testing.T, policyText string) *home {
 		options: lifecycle.Options{
 			Dir: t.TempDir(), Host: sharedHost, Policy: p, Toolchain: func(context.Context) (*toolchain.Toolchain, error) { return sharedTools, nil },
 		},
-		serve: Options{Evaluator: func(context.Context) (*toolchain.Evaluator, error) { return sharedEvaluator, nil }},
+		serve: Options{Ladder: sharedLadder},
 	}
 	t.Cleanup(h.close)
 	h.open()

@@ -11,7 +11,10 @@ import (
 
 // missing explains why an existing tool cannot be called. It is nil if the tool can be called, or if nobody ever wrote it.
 func (e *endpoint) missing(ctx context.Context, tool string) error {
-	if e.offers(tool) || e.builtin[tool] || len(tool) > extension.MaxToolName {
+	if e.builtin[tool] {
+		return e.beyond(ctx, tool)
+	}
+	if e.offers(tool) || len(tool) > extension.MaxToolName {
 		return nil
 	}
 	why, err := e.options.Manager.MissingTool(ctx, e.viewer, tool)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -250,7 +251,7 @@ func TestPagesOfLargeTools(t *testing.T) {
 		large := 0
 		for _, tool := range page.Tools {
 			seen[tool.Name]++
-			if strings.Contains(tool.Name, "_") && !strings.HasPrefix(tool.Name, "extension_") && !strings.HasPrefix(tool.Name, "code_") {
+			if strings.Contains(tool.Name, "_") && !slices.Contains(builtin, tool.Name) {
 				large++
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -71,6 +72,27 @@ func New(o Options) (*Toolbox, error) {
 	}
 	o.Held = cmp.Or(o.Held, 16<<20)
 	return &Toolbox{options: o, held: held(o.Held).quota(), running: running(), failures: failures()}, nil
+}
+
+// With returns a toolbox that has the tools of another one too. If both have a name, t's tool is called and found.
+func (t *Toolbox) With(more *Toolbox) *Toolbox {
+	whole := *t
+	whole.options.Resolve = func(name string) (Func, error) {
+		run, err := t.options.Resolve(name)
+		if errors.Is(err, abi.ErrNotFound) {
+			return more.options.Resolve(name)
+		}
+		return run, err
+	}
+	whole.options.Describe = func() []Description {
+		all := t.options.Describe()
+		own := make(map[string]bool, len(all))
+		for _, d := range all {
+			own[d.Name] = true
+		}
+		return slices.Concat(all, slices.DeleteFunc(more.options.Describe(), func(d Description) bool { return own[d.Name] }))
+	}
+	return &whole
 }
 
 // The process holds at most so many bytes of inputs for the tools of all calls, in memory: of inputs of at most smallInput bytes, which

@@ -10,9 +10,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strings"
-	"sync"
 
-	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/extension"
@@ -22,8 +20,7 @@ import (
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/private"
-	"github.com/stilehost/stile/mcp"
-	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/ladder"
 	"github.com/stilehost/stile/toolchain/npm"
 )
 
@@ -145,9 +142,9 @@ type extensions struct {
 	npm   *npm.Client
 	types *typecheck.Checker
 	// own are the listeners of this process, which no tool can reach.
-	own       http.Listeners
-	making    sync.Mutex
-	evaluated *toolchain.Evaluator
+	own http.Listeners
+	// ladders has the tools of the ladder. It has built nothing before their first use.
+	ladders *ladder.Kit
 }
 
 // openExtensions opens the store. Logs of tools go to stderr.
@@ -185,12 +182,14 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 		Dir: n.home, Host: n.host, Toolchain: n.toolchain, State: e.state, Policy: rules, Packages: e.npm, Bundler: bundler(), Types: e.types, Logger: n.logger,
 		Follow: e.followPolicy(s, text),
 	}
+	kit := ladder.KitOptions{Host: n.host, Toolchain: n.toolchain, Logger: n.logger}
 	if !n.record.off {
 		var store lifecycle.Recorder
 		if e.calls, store = n.openRecorder(ctx, s); e.calls.recorder != nil {
-			options.Recorder = store
+			options.Recorder, kit.Recorder = store, store
 		}
 	}
+	e.ladders = ladder.NewKit(kit)
 	if e.Manager, err = lifecycle.Open(ctx, options); err != nil {
 		return e, err
 	}
@@ -253,31 +252,16 @@ func readPolicy(where settings) (rules *policy.Policy, text []byte, err error) {
 	return rules, text, err
 }
 
-// evaluator runs code that is not an extension. It is made on first use.
-func (e *extensions) evaluator(ctx context.Context) (*toolchain.Evaluator, error) {
-	e.making.Lock()
-	defer e.making.Unlock()
-	if e.evaluated != nil {
-		return e.evaluated, nil
-	}
-	t, err := e.toolchain(ctx)
-	if err != nil {
-		return nil, err
-	}
-	e.evaluated, err = t.Evaluator(ctx, mcp.CodeBindings(capabilities.Builtin))
-	return e.evaluated, err
-}
-
 // Close waits for running calls.
 func (e *extensions) Close() error {
 	var errs []error
+	if e.ladders != nil {
+		errs = append(errs, e.ladders.Close())
+	}
 	if e.Manager != nil {
 		errs = append(errs, e.Manager.Close())
 	}
 	e.calls.close()
-	if e.evaluated != nil {
-		errs = append(errs, e.evaluated.Close())
-	}
 	if e.types != nil {
 		errs = append(errs, e.types.Close())
 	}

@@ -92,6 +92,6 @@ func (e *extensions) newServer(ctx context.Context, f modelFlags) (*mcp.Server, 
 		return nil, err
 	}
 	return mcp.New(mcp.Options{ //nolint:contextcheck // it lives until it is closed
-		Manager: e.Manager, Evaluator: e.evaluator, Generate: generate, Version: readVersions().Stile, Logger: e.logger,
+		Manager: e.Manager, Ladder: e.ladders, Generate: generate, Version: readVersions().Stile, Logger: e.logger,
 	})
 }

@@ -108,6 +108,9 @@ type Manager struct {
 	offers     map[extension.Scope]map[string]offer // by the full name of the tool
 	superseded []*active                            // still have running calls
 	changed    chan struct{}                        // closed when releases change
+
+	climbing sync.Mutex          // held while ladders are looked up or made
+	ladders  map[string]*rungsOf // by the name of an agent
 }
 
 // Kinds are the kinds of capability that manifests can ask for.
@@ -142,7 +145,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		options: o, db: db, stamp: stamp.New(filepath.Join(o.Dir, stampFile)), old: make(chan struct{}, 1), changed: make(chan struct{}), loaded: newLoadedSet(o.Loaded, o.LoadedBytes), loading: newLoading(),
+		options: o, db: db, stamp: stamp.New(filepath.Join(o.Dir, stampFile)), old: make(chan struct{}, 1), changed: make(chan struct{}), loaded: newLoadedSet(o.Loaded, o.LoadedBytes), loading: newLoading(), ladders: map[string]*rungsOf{},
 	}
 	m.ledger, m.setPolicy = newLedger(m), m.SetPolicy
 	m.SetPolicy(cmp.Or(o.Policy, policy.Default()))
@@ -174,6 +177,7 @@ func (m *Manager) Close() error {
 	m.closed = true
 	m.mu.Unlock()
 	m.calls.Wait()
+	m.endLadders(nil, nil)
 	err := m.loaded.closeAll()
 	m.stop()
 	m.wait.Wait()
@@ -200,6 +204,7 @@ func (m *Manager) SetPolicy(p *policy.Policy) {
 	m.setting.Lock()
 	defer m.setting.Unlock()
 	before := m.policy.Swap(p)
+	m.endLadders(before, p)
 	m.options.State.SetHosts(p.Hosts)
 	m.options.State.SetRoom(capability.Room{Owner: p.Limits.KeptPerScope, All: p.Limits.Kept})
 	m.mu.RLock()

@@ -16,6 +16,7 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/npmspec"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/rung"
 )
 
 // ParseError reports the first problem of a policy.
@@ -37,10 +38,12 @@ const (
 	maxApprovals = 100
 	maxPersons   = 100
 	maxPackages  = 1000
+	maxLadders   = 100
 	maxPerson    = 128 // bytes
 
 	examplePolicy   = `{"ceiling": {"permissions": {"workspace": "read"}}}`
 	exampleBindings = `{"permissions": {"workspace": "read"}}`
+	exampleLadder   = `{"rung": "isolate", "permissions": {"workspace": "read-write"}}`
 	exampleLimits   = `{"buildsPerHour": 60}`
 )
 
@@ -68,7 +71,7 @@ func (r reader) policy() *Policy {
 	if r.Err != nil {
 		return nil
 	}
-	fields := r.Fields(root, examplePolicy, []string{"ceiling", "approve", "packages", "updates", "persons", "limits", "hosts"})
+	fields := r.Fields(root, examplePolicy, []string{"ceiling", "approve", "packages", "updates", "persons", "limits", "ladder", "hosts"})
 	if n := fields["ceiling"]; n != nil {
 		p.Ceiling = r.ceiling(n)
 	}
@@ -93,6 +96,11 @@ func (r reader) policy() *Policy {
 	}
 	if n := fields["limits"]; n != nil {
 		r.limits(n, &p.Limits)
+	}
+	if n := fields["ladder"]; n != nil {
+		for _, item := range r.list(n, maxLadders, "["+exampleLadder+"]") {
+			p.Ladder = append(p.Ladder, r.ladder(item))
+		}
 	}
 	if n := fields["hosts"]; n != nil {
 		p.Hosts = r.hosts(n)
@@ -132,6 +140,41 @@ func (r reader) approval(n *jsonform.Node) Approval {
 	}
 	a.Bindings = extension.ReadBindings(r.Reader, r.kinds, fields["permissions"], fields["bindings"])
 	return a
+}
+
+func (r reader) ladder(n *jsonform.Node) Ladder {
+	fields := r.Fields(n, exampleLadder, []string{"agents", "rung", "permissions", "bindings"})
+	l := Ladder{Line: r.Line(n.Offset)}
+	if agents := fields["agents"]; agents != nil {
+		for _, item := range r.Items(agents, maxPersons, `["claude"]`) {
+			name := r.Text(item, `"claude"`)
+			if _, err := (extension.Scope{Kind: extension.Agent, Owner: name}).MarshalText(); err != nil && r.Err == nil {
+				r.Fail(item, `the name of an agent, like "claude"`, "%s names no agent", jsonform.Quote(name))
+			}
+			l.Agents = append(l.Agents, name)
+		}
+	}
+	if name := fields["rung"]; name != nil {
+		names := make([]string, 0, len(rung.Names()))
+		for _, n := range rung.Names() {
+			names = append(names, strconv.Quote(n))
+		}
+		instead := "one of " + strings.Join(names, ", ")
+		var err error
+		if l.Rung, err = rung.Parse(r.Text(name, instead)); err != nil && r.Err == nil {
+			r.Fail(name, instead, "%v", err)
+		}
+	}
+	l.Bindings = extension.ReadBindings(r.Reader, r.kinds, fields["permissions"], fields["bindings"])
+	for _, b := range l.Bindings {
+		if !slices.Contains(rung.Bindings(), b.Name) && r.Err == nil {
+			r.Fail(n, "one of "+strings.Join(rung.Bindings(), ", "), "the ladder has no binding %s", jsonform.Quote(b.Name))
+		}
+		if b.Grant != nil && b.Name != b.Grant.Kind().Name && r.Err == nil {
+			r.Fail(n, fmt.Sprintf("the kind %s", b.Name), "the ladder's binding %s is a %s", b.Name, b.Grant.Kind().Name)
+		}
+	}
+	return l
 }
 
 // one reads one of a few words.

@@ -15,6 +15,10 @@
 //	  "persons": ["my-editor"],
 //	  "limits": { "extensionsPerScope": 100, "buildsPerHour": 60, "nesting": 8, "failuresBeforeBreak": 5, "breakFor": "5m",
 //	    "storedPerAuthor": "1GiB", "stored": "8GiB", "keptPerScope": "8GiB", "kept": "32GiB", "auditedCalls": "1GiB" },
+//	  "ladder": [
+//	    { "agents": ["claude"], "rung": "browser", "permissions": { "workspace": "read-write", "browser": ["example.com"] } },
+//	    { "rung": "workspace", "permissions": { "workspace": "read" } }
+//	  ],
 //	  "hosts": { "api.example.test": "127.0.0.1" }
 //	}
 //
@@ -30,7 +34,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/internal/rung"
 )
 
 // File is the name of the file in the folder where Stile keeps its state.
@@ -54,6 +60,9 @@ type Policy struct {
 	Persons []string
 	// Limits bound what extensions use.
 	Limits Limits
+	// Ladder says how far agents may climb the ladder. The first entry that names an agent holds, and an agent that no entry names has
+	// [DefaultLadder].
+	Ladder []Ladder
 	// Hosts are addresses of hosts, used instead of a resolver. Rules that name such a host exactly may dial them, public or
 	// not. Default none.
 	Hosts map[string][]netip.Addr
@@ -76,6 +85,35 @@ type Approval struct {
 	Bindings []extension.Binding
 	// Line is its line in the file, from 1. It is 0 for the default.
 	Line int
+}
+
+// Ladder is how far some agents may climb the ladder, and with which capabilities.
+type Ladder struct {
+	// Agents are the names of agents. Default: all agents.
+	Agents []string
+	// Rung is the highest rung. Default: the lowest.
+	Rung rung.Rung
+	// Bindings are the capabilities behind the rungs, under the names workspace, browser and sandbox. A workspace is the agent's own, which
+	// lasts. The ceiling limits them too.
+	Bindings []extension.Binding
+	// Line is its line in the file, from 1. It is 0 for the default.
+	Line int
+}
+
+// DefaultLadder is the ladder of an agent that no entry names: code that reaches nothing but the agent's own files and the tools that it
+// can call anyway.
+func DefaultLadder() Ladder {
+	return Ladder{Rung: rung.Isolate, Bindings: []extension.Binding{{Name: "workspace", Grant: workspace.Rights{Path: "/", Access: workspace.ReadWrite}}}}
+}
+
+// LadderOf returns the entry of the ladder that holds for an agent, with the bindings that the ceiling leaves.
+func (p *Policy) LadderOf(agent string) Ladder {
+	l := DefaultLadder()
+	if i := slices.IndexFunc(p.Ladder, func(l Ladder) bool { return len(l.Agents) == 0 || slices.Contains(l.Agents, agent) }); i >= 0 {
+		l = p.Ladder[i]
+	}
+	l.Bindings, _ = p.Limit(l.Bindings)
+	return l
 }
 
 // Scopes are some of the scopes that there are.

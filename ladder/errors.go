@@ -1,0 +1,28 @@
+package ladder
+
+import "fmt"
+
+// RungError reports a tool above the highest rung of a ladder.
+type RungError struct {
+	Tool        string
+	Needs, Open Rung
+}
+
+// Error implements error.
+func (e *RungError) Error() string {
+	return fmt.Sprintf("%s needs the rung %s (%d), and this ladder goes up to %s (%d)", e.Tool, e.Needs, e.Needs, e.Open, e.Open)
+}
+
+// UnknownToolError reports a tool that no rung has.
+type UnknownToolError struct{ Tool string }
+
+// Error implements error.
+func (e *UnknownToolError) Error() string { return fmt.Sprintf("no rung has a tool %q", e.Tool) }
+
+// UnboundError reports a tool whose capability the ladder was opened without.
+type UnboundError struct{ Tool, Binding string }
+
+// Error implements error.
+func (e *UnboundError) Error() string {
+	return fmt.Sprintf("%s needs a binding %q, which this ladder does not have", e.Tool, e.Binding)
+}

@@ -1,0 +1,311 @@
+package ladder
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/cache/cachetest"
+	"github.com/stilehost/stile/toolchain"
+)
+
+var update = flag.Bool("update", false, "rewrite definitions.json")
+
+// What all tests of this package share.
+var (
+	hosted *host.Host
+	built  *toolchain.Toolchain
+	kit    *Kit
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if kit != nil {
+		if err := errors.Join(kit.Close(), built.Close(), hosted.Close()); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(code)
+}
+
+// newKit makes the kit that all tests share.
+func newKit(t *testing.T) *Kit {
+	t.Helper()
+	if kit != nil {
+		return kit
+	}
+	o := host.Options{Wants: capabilities.Builtin.Wants}
+	o.CacheDir, o.KeyDir = cachetest.Dirs(t)
+	var err error
+	if hosted, err = host.New(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+	if built, err = toolchain.New(context.Background(), hosted, toolchain.Options{CacheDir: o.CacheDir, KeyDir: o.KeyDir}); err != nil {
+		t.Fatal(err)
+	}
+	kit = NewKit(KitOptions{Host: hosted, Toolchain: func(context.Context) (*toolchain.Toolchain, error) { return built, nil }})
+	return kit
+}
+
+// TestDefinitions compares definitions.json with what the tools export.
+func TestDefinitions(t *testing.T) {
+	exported := map[string][]abi.Definition{}
+	for _, s := range sets {
+		c, err := newKit(t).component(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if exported[s.name], err = c.Tools(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := json.MarshalIndent(exported, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, '\n')
+	if *update {
+		if err := os.WriteFile("definitions.json", text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if string(text) != string(definitions) {
+		t.Error("definitions.json differs from what the tools export; run go generate ./ladder")
+	}
+}
+
+func directory(t *testing.T) *workspace.Directory {
+	t.Helper()
+	s, err := workspace.Open(t.Context(), filepath.Join(t.TempDir(), workspace.File), workspace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.Workspace("w")
+}
+
+// text calls a tool and returns its text, or the text of its error.
+func text(t *testing.T, l *Ladder, tool, input string) string {
+	t.Helper()
+	r, err := l.Call(t.Context(), Call{Tool: tool, Input: []byte(input)})
+	if failed, ok := errors.AsType[*host.GuestError](err); ok {
+		return "error: " + failed.Failure.Message
+	}
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	var s string
+	if err := json.Unmarshal(r.Output, &s); err != nil {
+		t.Fatalf("%s returned %s", tool, r.Output)
+	}
+	return s
+}
+
+// TestWorkspace plays a session of a model. Each step is a tool, its input and what its answer has; <v> stands for the version that the
+// answer before named last.
+func TestWorkspace(t *testing.T) {
+	onBoth(t, func(t *testing.T, d *workspace.Directory, disk bool) {
+		l := newKit(t).Open(Options{Env: host.Env{"workspace": d}})
+		version := ""
+		for i, step := range []struct {
+			tool, input string
+			want        []string
+			store       bool // only where there is a history
+		}{
+			{"list", `{}`, []string{"/ is empty"}, false},
+			{"write", `{"path": "src/a.ts", "text": "one\ntwo\nthree\n"}`, []string{"wrote src/a.ts: 3 lines, 14 B, version "}, false},
+			{"write", `{"path": "src/b.ts", "text": "", "version": "none"}`, []string{"0 lines, 0 B"}, false},
+			{"write", `{"path": "src/b.ts", "text": "x", "version": "none"}`, []string{"error: src/b.ts exists, with version e3b0c44298fc; read it before"}, false},
+			{"read", `{"path": "src/b.ts"}`, []string{"src/b.ts, version e3b0c44298fc, empty"}, false},
+			{"list", `{"path": "src"}`, []string{"src:\n  a.ts  14 B\n  b.ts  0 B"}, false},
+			{"list", `{"depth": 2}`, []string{"/:\n  src/\n    a.ts  14 B\n    b.ts  0 B"}, false},
+			{"list", `{"path": "src/a.ts"}`, []string{"error: src/a.ts is not a directory"}, false},
+			{"read", `{"path": "src/a.ts"}`, []string{"lines 1 to 3 of 3\n     1\tone\n     2\ttwo\n     3\tthree"}, false},
+			{"read", `{"path": "src/a.ts", "from": 2, "lines": 1}`, []string{"lines 2 to 2 of 3\n     2\ttwo\n[continue with \"from\": 3]"}, false},
+			{"read", `{"path": "src/a.ts", "from": 4}`, []string{"error: src/a.ts has 3 lines; from is 4"}, false},
+			{"read", `{"path": "src"}`, []string{"error: src is a directory: workspace_list lists it"}, false},
+			{"read", `{"path": "src/c.ts"}`, []string{"error: there is no src/c.ts; src has a.ts, b.ts"}, false},
+			{"read", `{"path": "lib/deep/c.ts"}`, []string{"error: there is no lib/deep/c.ts; the workspace has src/"}, false},
+			{"edit", `{"path": "src/a.ts", "edits": [{"old": "two", "new": "2"}, {"old": "three\n", "new": "3\n4\n"}]}`, []string{"edited src/a.ts: 2 replacements, version ", "     1\tone\n     2\t2\n     3\t3\n     4\t4"}, false},
+			{"edit", `{"path": "src/a.ts", "edits": [{"old": "3", "new": "three"}], "version": "<v>"}`, []string{"1 replacement,"}, false},
+			{"edit", `{"path": "src/a.ts", "edits": [{"old": "three", "new": "3"}], "version": "000000000000"}`, []string{"error: src/a.ts has changed since you read it", "read it again"}, false},
+			{"edit", `{"path": "src/a.ts", "edits": [{"old": "  three\n", "new": "3"}]}`, []string{`error: edit 1: its old text is not in src/a.ts; line 3 is "three", so spaces`, "nothing was changed"}, false},
+			{"edit", `{"path": "src/a.ts", "edits": [{"old": "\n", "new": ";"}]}`, []string{"error: edit 1: its old text occurs 4 times in src/a.ts, in lines 1, 2, 3, 4"}, false},
+			{"edit", `{"path": "src/a.ts", "edits": [{"old": "one\n2", "new": ""}, {"old": "2\nthree", "new": ""}]}`, []string{"error: edits 1 and 2: their old texts overlap"}, false},
+			{"edit", `{"path": "src/a.ts", "edits": [{"old": "\n", "new": "\r\n", "all": true}]}`, []string{"4 replacements"}, false},
+			{"edit", `{"path": "src/a.ts", "edits": [{"old": "one", "new": "$& $1 \\1"}]}`, []string{"     1\t$& $1 \\1"}, false},
+			{"edit", `{"path": "src", "edits": [{"old": "a", "new": "b"}]}`, []string{"error: src is a directory"}, false},
+			{"grep", `{"pattern": "^th.*", "context": 1}`, []string{"src/a.ts-2- 2\nsrc/a.ts:3: three"}, false},
+			{"grep", `{"pattern": "nothing"}`, []string{"no line matches nothing"}, false},
+			{"grep", `{"pattern": "(?=a)"}`, []string{"error: ", "Perl syntax"}, false},
+			{"find", `{"glob": "*.ts"}`, []string{"src/a.ts\nsrc/b.ts"}, false},
+			{"find", `{"glob": "*.go"}`, []string{"no path matches *.go"}, false},
+			{"diff", `{"path": "src/a.ts", "with": "src/b.ts"}`, []string{"--- a/src/a.ts", "+++ b/src/b.ts", "-4"}, false},
+			{"diff", `{"path": "src/a.ts", "with": "src/a.ts"}`, []string{"no difference"}, false},
+			{"diff", `{"path": "src/a.ts"}`, []string{"-one", "+$& $1"}, true},
+			{"history", `{"path": "src/a.ts"}`, []string{"revision ", "14 B"}, true},
+			{"restore", `{"path": "src/a.ts"}`, []string{"restored src/a.ts to revision "}, true},
+			{"copy", `{"from": "src", "to": "copy"}`, []string{"copied src to copy"}, false},
+			{"move", `{"from": "copy/a.ts", "to": "moved.ts"}`, []string{"moved copy/a.ts to moved.ts"}, false},
+			{"move", `{"from": "nothing", "to": "x"}`, []string{"error: there is no nothing; the workspace has copy/, moved.ts, src/"}, false},
+			{"delete", `{"path": "src"}`, []string{"error: src is a directory that is not empty: set \"recursive\""}, false},
+			{"delete", `{"path": "src", "recursive": true}`, []string{"deleted src"}, false},
+			{"restore", `{"path": "src/a.ts"}`, []string{"restored src/a.ts"}, true},
+			{"read", `{"path": "../x"}`, []string{"error: ", "denied"}, false},
+			{"read", `{"path": "a", "file": 1}`, []string{"error: ", "file"}, false},
+		} {
+			if step.store && disk {
+				continue
+			}
+			got := text(t, l, "workspace_"+step.tool, strings.ReplaceAll(step.input, "<v>", version))
+			for _, want := range step.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("step %d, %s %s: got\n%s\nwant %q", i, step.tool, step.input, got, want)
+				}
+			}
+			if _, after, ok := strings.Cut(got, "version "); ok && len(after) >= 12 {
+				version = after[:12]
+			}
+		}
+	})
+}
+
+// onBoth runs a test on a workspace and on a directory of the machine.
+func onBoth(t *testing.T, test func(t *testing.T, d *workspace.Directory, disk bool)) {
+	t.Run("store", func(t *testing.T) { test(t, directory(t), false) })
+	t.Run("disk", func(t *testing.T) {
+		disk, err := workspace.OpenDisk(t.TempDir(), workspace.DiskOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer disk.Close()
+		test(t, disk.Directory(), true)
+	})
+}
+
+// TestAnswersAreCut checks that answers stay in their budget, are valid text, say what is left out, and that nothing is lost between
+// them.
+func TestAnswersAreCut(t *testing.T) {
+	d := directory(t)
+	l := newKit(t).Open(Options{Env: host.Env{"workspace": d}})
+	write := func(path, text string) {
+		t.Helper()
+		if err := d.Write(t.Context(), path, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var lines strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&lines, "line %d of \U0001f409 dragons, in a file of many lines\n", i+1)
+	}
+	for i := range 700 {
+		name := fmt.Sprintf("many/%s-%03d.txt", strings.Repeat("long", i%20), i)
+		write(name, "a needle\n")
+	}
+	write("lines.md", lines.String())
+	write("wide.md", strings.Repeat("\U0001f409", 9000))
+	write("huge.md", strings.Repeat(lines.String(), 35))
+
+	whole := func(tool, base, again string) (all string, calls int) {
+		t.Helper()
+		input := `{"max_tokens": 300, ` + base + `}`
+		for calls = 1; ; calls++ {
+			got := text(t, l, tool, input)
+			if budget := 300 * 4; len(got) > 2*budget { // characters of four bytes count as one token each
+				t.Fatalf("%s answered %d bytes:\n%s", input, len(got), got)
+			}
+			body, rest, more := strings.Cut(got, "\n["+again)
+			all += body + "\n"
+			if !more {
+				return all, calls
+			}
+			rest, _, _ = strings.Cut(rest, "]")
+			rest = rest[strings.Index(rest, `"`):]
+			input = `{"max_tokens": 300, ` + base + `, ` + rest + `}`
+			if calls > 2000 {
+				t.Fatal("it does not end")
+			}
+		}
+	}
+	got, calls := whole("workspace_find", `"glob": "*.txt"`, "there may be more: ")
+	found := strings.Split(strings.TrimSpace(got), "\n")
+	seen := map[string]bool{}
+	for _, path := range found {
+		seen[path] = true
+	}
+	if len(found) != 700 || len(seen) != 700 || calls < 10 {
+		t.Errorf("found %d paths, %d different, in %d calls", len(found), len(seen), calls)
+	}
+	got, _ = whole("workspace_grep", `"pattern": "needle"`, "there may be more: ")
+	if n := strings.Count(got, ":1: a needle"); n != 700 {
+		t.Errorf("%d matches, want 700", n)
+	}
+	got, calls = whole("workspace_read", `"path": "lines.md"`, "continue with ")
+	for i := range 3000 {
+		if want := fmt.Sprintf("%6d\tline %d of", i+1, i+1); strings.Count(got, want+" ") != 1 {
+			t.Fatalf("%q is there %d times in %d calls", want, strings.Count(got, want), calls)
+		}
+	}
+	if got := text(t, l, "workspace_read", `{"path": "wide.md", "max_tokens": 25000}`); !strings.Contains(got, "[... 16000 more characters in this line]") || strings.Contains(got, "\ufffd") {
+		t.Errorf("got %.300s", got[len(got)-300:])
+	}
+	if got := text(t, l, "workspace_read", `{"path": "huge.md", "from": 100000, "lines": 1}`); !strings.Contains(got, "lines 100000 to 100000 of more (") || !strings.Contains(got, `continue with "from": 100001`) {
+		t.Errorf("got %s", got)
+	}
+	if got := text(t, l, "workspace_list", `{"path": "many", "max_tokens": 300}`); len(got) > 2500 || !strings.Contains(got, "more entries are left out") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestEscalation checks what a ladder says to a tool that it does not have.
+func TestEscalation(t *testing.T) {
+	d := directory(t)
+	low := newKit(t).Open(Options{Env: host.Env{"workspace": d}})
+	if _, err := low.Run(t.Context(), Code{Text: "return 1"}); !errors.As(err, new(*RungError)) || err.Error() != "code_run needs the rung isolate (1), and this ladder goes up to workspace (0)" {
+		t.Errorf("code on the lowest rung: %v", err)
+	}
+	if _, err := low.Call(t.Context(), Call{Tool: "workspace_fly"}); !errors.As(err, new(*UnknownToolError)) {
+		t.Errorf("an unknown tool: %v", err)
+	}
+	if _, err := newKit(t).Open(Options{}).Call(t.Context(), Call{Tool: "workspace_read", Input: []byte(`{"path": "x"}`)}); !errors.As(err, new(*UnboundError)) {
+		t.Errorf("without a workspace: %v", err)
+	}
+	if got := newKit(t).Open(Options{}).Tools(); len(got) != 0 {
+		t.Errorf("tools without a workspace: %v", got)
+	}
+	if got := low.Tools(); len(got) != 12 {
+		t.Errorf("%d tools of the lowest rung", len(got))
+	}
+}
+
+// TestRun checks that code has the workspace, and calls the ladder's tools.
+func TestRun(t *testing.T) {
+	d := directory(t)
+	l := newKit(t).Open(Options{Rung: Isolate, Env: host.Env{"workspace": d}})
+	r, err := l.Run(t.Context(), Code{
+		Text:  `await env.workspace.write("a", "b\n"); const read = await tools.workspace.read({ path: "a" }); return [input, read.split("\n")[1], (await tools.search("history"))[0].name];`,
+		Input: []byte(`{"n": 1}`),
+	})
+	if want := `[{"n":1},"     1\tb","workspace_history"]`; err != nil || string(r.Output) != want {
+		t.Errorf("got %s, %v, want %s", r.Output, err, want)
+	}
+	_, err = l.Run(t.Context(), Code{Text: `return await tools.workspace.fly({})`})
+	if err == nil || !strings.Contains(err.Error(), `no rung has a tool "workspace_fly"`) {
+		t.Errorf("got %v", err)
+	}
+}
