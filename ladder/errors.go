@@ -1,6 +1,17 @@
 package ladder
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
+
+// PackagesError reports code that imports packages on a ladder that has none.
+type PackagesError struct{ Names []string }
+
+// Error implements error.
+func (e *PackagesError) Error() string {
+	return fmt.Sprintf("there are no npm packages here: %s", strings.Join(e.Names, ", "))
+}
 
 // RungError reports a tool above the highest rung of a ladder.
 type RungError struct {

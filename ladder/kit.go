@@ -97,6 +97,8 @@ type KitOptions struct {
 	Toolchain func(context.Context) (*toolchain.Toolchain, error)
 	// Recorder takes recordings of all calls. Default: nothing is recorded.
 	Recorder Recorder
+	// Bundler is as in toolchain.Options: a separate process finds the imports of large code. Default: in this process.
+	Bundler []string
 	// Logger receives what goes wrong beside a call. Default: nothing is logged.
 	Logger *slog.Logger
 }
@@ -174,10 +176,9 @@ func (k *Kit) recorder() host.Recorder {
 
 // evaluator returns what runs code whose env has these capabilities.
 func (k *Kit) evaluator(ctx context.Context, env host.Env) (*toolchain.Evaluator, error) {
-	bindings := make(map[string]string, len(env))
+	bindings := interfaces(env)
 	var key strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		bindings[name] = env[name].Interface()
+	for _, name := range slices.Sorted(maps.Keys(bindings)) {
 		key.WriteString(name + "=" + bindings[name] + "\n")
 	}
 	k.mu.Lock()
@@ -196,6 +197,15 @@ func (k *Kit) evaluator(ctx context.Context, env host.Env) (*toolchain.Evaluator
 	k.keep(ctx, e.Wasm())
 	k.evaluators[key.String()] = e
 	return e, nil
+}
+
+// interfaces are those of an env, by the names of its bindings.
+func interfaces(env host.Env) map[string]string {
+	bindings := make(map[string]string, len(env))
+	for name, c := range env {
+		bindings[name] = c.Interface()
+	}
+	return bindings
 }
 
 // Close waits for calls and frees what the kit has built. It is idempotent.

@@ -27,6 +27,8 @@ type Options struct {
 	Env host.Env
 	// Toolbox are tools that code can call besides those of the ladder. Default: none.
 	Toolbox *tools.Toolbox
+	// Packages resolves the npm packages that code imports, from rung [NPM] on. Default: code imports none.
+	Packages Packages
 	// User is whose calls these are, as in [host.Request].
 	User string
 	// Limits that are not zero override the host's defaults.
@@ -165,7 +167,8 @@ var codeBindings = []string{"workspace"}
 const toolsBinding = "tools"
 
 // Run runs code once, in a fresh instance. It can call the tools of this ladder up to its rung, and those of Options.Toolbox, as tools.
-// In addition to the errors of [toolchain.Evaluator.Do], there are *[RungError] and [ErrClosed].
+// It may begin with import statements, which need the rung [NPM]. In addition to the errors of [toolchain.Evaluator.Do] and of
+// Options.Packages, there are *[RungError] and [ErrClosed].
 func (l *Ladder) Run(ctx context.Context, c Code) (host.Result, error) {
 	if err := l.Check(CodeTool); err != nil {
 		return host.Result{}, err
@@ -174,12 +177,15 @@ func (l *Ladder) Run(ctx context.Context, c Code) (host.Result, error) {
 	if err != nil {
 		return host.Result{}, err
 	}
+	if c.Input == nil {
+		c.Input = json.RawMessage("null")
+	}
+	if module, imports := toolchain.BodySource(c.Text); imports {
+		return l.runBuilt(ctx, c, module, env)
+	}
 	evaluator, err := l.kit.evaluator(ctx, env)
 	if err != nil {
 		return host.Result{}, err
-	}
-	if c.Input == nil {
-		c.Input = json.RawMessage("null")
 	}
 	return evaluator.Do(ctx, toolchain.Body(toolchain.Program{Name: c.Name, Text: c.Text}), host.Request{
 		Tool: toolchain.BodyTool, User: l.options.User, Input: c.Input, Env: env, Limits: l.options.Limits, Recorder: l.kit.recorder(), Begin: c.Begin,

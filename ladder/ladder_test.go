@@ -6,10 +6,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities"
@@ -307,5 +309,50 @@ func TestRun(t *testing.T) {
 	_, err = l.Run(t.Context(), Code{Text: `return await tools.workspace.fly({})`})
 	if err == nil || !strings.Contains(err.Error(), `no rung has a tool "workspace_fly"`) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// oneDot resolves the package is-odd by hand.
+type oneDot struct{ asked [][]string }
+
+func (p *oneDot) Resolve(_ context.Context, imports []string) (fs.FS, error) {
+	p.asked = append(p.asked, imports)
+	return fstest.MapFS{
+		"node_modules/dot/package.json": {Data: []byte(`{"name": "dot", "version": "1.0.0", "main": "dot.js"}`)},
+		"node_modules/dot/dot.js":       {Data: []byte(`exports.dot = (n) => ".".repeat(n);`)},
+	}, nil
+}
+
+// TestImports checks code that imports packages.
+func TestImports(t *testing.T) {
+	d, packages := directory(t), &oneDot{}
+	l := newKit(t).Open(Options{Rung: NPM, Env: host.Env{"workspace": d}, Packages: packages})
+	code := "// dots\nimport { dot } from \"dot\"\nimport type {\n  A } from 'a';\nawait env.workspace.write(\"dots\", dot(input)); return tools.workspace.read({ path: \"dots\" });"
+	for range 2 {
+		r, err := l.Run(t.Context(), Code{Text: code, Input: []byte("3")})
+		if err != nil || !strings.HasSuffix(string(r.Output), `1\t..."`) {
+			t.Errorf("got %s, %v", r.Output, err)
+		}
+	}
+	if len(packages.asked) != 2 || len(packages.asked[0]) != 1 || packages.asked[0][0] != "dot" {
+		t.Errorf("asked for %v", packages.asked)
+	}
+	_, err := newKit(t).Open(Options{Rung: Isolate, Packages: packages}).Run(t.Context(), Code{Text: code})
+	if !errors.As(err, new(*RungError)) || !strings.Contains(err.Error(), "import of dot needs the rung npm (2)") {
+		t.Errorf("below the rung: %v", err)
+	}
+	if _, err := newKit(t).Open(Options{Rung: NPM}).Run(t.Context(), Code{Text: code}); !errors.As(err, new(*PackagesError)) {
+		t.Errorf("without packages: %v", err)
+	}
+	_, err = l.Run(t.Context(), Code{Text: "import { dot } from \"dot\";\n\nthrow new Error(dot(1));"})
+	if failed, ok := errors.AsType[*host.GuestError](err); !ok || !strings.Contains(failed.Failure.Stack, "code.ts:3:") {
+		t.Errorf("a stack: %v", err)
+	}
+	_, err = l.Run(t.Context(), Code{Text: "import { dot } from \"dot\";\nlet a = = 1;"})
+	if built, ok := errors.AsType[*toolchain.BuildError](err); !ok || built.Problems[0].Line != 2 {
+		t.Errorf("a mistake: %v", err)
+	}
+	if _, err := l.Run(t.Context(), Code{Text: "import fs from \"node:fs\";\nreturn fs;"}); !errors.As(err, new(*toolchain.BuildError)) {
+		t.Errorf("a node module: %v", err)
 	}
 }

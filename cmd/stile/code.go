@@ -82,10 +82,16 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) error {
 	})
 }
 
-// program returns the given code.
+// program returns the given code as a program.
 func (c *codeCommand) program(ctx context.Context, s *streams) (toolchain.Program, error) {
+	p, err := c.read(ctx, s)
+	return toolchain.Body(p), err
+}
+
+// read returns the given code, which is a body.
+func (c *codeCommand) read(ctx context.Context, s *streams) (toolchain.Program, error) {
 	if c.Code != "" {
-		return toolchain.Body(toolchain.Program{Name: "code.ts", Text: c.Code}), nil
+		return toolchain.Program{Name: "code.ts", Text: c.Code}, nil
 	}
 	name, text := "stdin.ts", []byte(nil)
 	text, err := interruptible(ctx, func() ([]byte, error) {
@@ -103,5 +109,5 @@ func (c *codeCommand) program(ctx context.Context, s *streams) (toolchain.Progra
 		}
 		name = filepath.Base(c.File)
 	}
-	return toolchain.Body(toolchain.Program{Name: name, Text: string(text)}), nil
+	return toolchain.Program{Name: name, Text: string(text)}, nil
 }

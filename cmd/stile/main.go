@@ -54,6 +54,7 @@ func collectLater() {
 type cli struct {
 	Run     runCommand     `cmd:"" help:"Run a tool of an extension, or list its tools."`
 	Code    codeCommand    `cmd:"" help:"Run code that can call the tools of extensions."`
+	Ladder  ladderCommand  `cmd:"" help:"Use the tools that agents get, up to a rung: files, code, packages, a browser, a container."`
 	Build   buildCommand   `cmd:"" help:"Build a component from TypeScript or JavaScript."`
 	Inspect inspectCommand `cmd:"" help:"Show what a component imports, exports and offers, and prove that it has no authority."`
 	Ext     extCommand     `cmd:"" help:"Add, approve, call and revoke extensions."`
