@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -29,6 +30,9 @@ type Options struct {
 	Toolbox *tools.Toolbox
 	// Packages resolves the npm packages that code imports, from rung [NPM] on. Default: code imports none.
 	Packages Packages
+	// Ask asks a person whether code may go on, for the tool [AskTool]: it calls done once, when the person has answered or ctx has ended. An
+	// error says why the question cannot be asked. Default: code has no such tool.
+	Ask func(ctx context.Context, question string, done func(approved bool, err error)) error
 	// User is whose calls these are, as in [host.Request].
 	User string
 	// Limits that are not zero override the host's defaults.
@@ -160,6 +164,35 @@ type Code struct {
 	Begin func(context.Context) error
 }
 
+// AskTool is the tool with which code asks a person whether it may go on. Only code has it, and only where a person can be asked.
+const AskTool = "person_approve"
+
+const (
+	askDescription = `Asks a person whether the code may go on, and waits for the answer: (await tools.person.approve({ question: "Delete 40 files?" })).approved`
+	askSchema      = `{"type":"object","properties":{"question":{"type":"string","minLength":1}},"required":["question"],"additionalProperties":false}`
+)
+
+// ask is the tool AskTool.
+func (l *Ladder) ask(ctx context.Context, _ string, input []byte, _ map[string]abi.Capability, done func([]byte, error)) {
+	var in struct {
+		Question string `json:"question"`
+	}
+	if err := json.Unmarshal(input, &in); err != nil || in.Question == "" {
+		done(nil, abi.Errorf(abi.CodeInvalid, `%s: the input is not {"question": "..."}`, AskTool))
+		return
+	}
+	err := l.options.Ask(ctx, in.Question, func(approved bool, err error) {
+		if err != nil {
+			done(nil, err)
+			return
+		}
+		done(fmt.Appendf(nil, `{"approved":%t}`, approved), nil)
+	})
+	if err != nil {
+		done(nil, abi.Errorf(abi.CodeUnavailable, "%s: %v", AskTool, err))
+	}
+}
+
 // codeBindings are the capabilities of the ladder that code has itself. It reaches the others through tools.
 var codeBindings = []string{"workspace"}
 
@@ -216,6 +249,9 @@ func (l *Ladder) codeEnv(more host.Env) (host.Env, error) {
 
 // callee is a tool of the ladder as code calls it.
 func (l *Ladder) callee(name string, more host.Env) (tools.Func, error) {
+	if name == AskTool && l.options.Ask != nil {
+		return l.ask, nil
+	}
 	t, s, err := l.find(name)
 	switch {
 	case errors.As(err, new(*UnknownToolError)):
@@ -242,6 +278,9 @@ func (l *Ladder) callee(name string, more host.Env) (tools.Func, error) {
 
 func (l *Ladder) describe() []tools.Description {
 	var all []tools.Description
+	if l.options.Ask != nil {
+		all = append(all, tools.Description{Name: AskTool, Description: askDescription, InputSchema: askSchema})
+	}
 	for _, t := range l.Tools() {
 		all = append(all, tools.Description{Name: t.Name, Description: t.Definition.Description, InputSchema: t.Definition.InputSchema})
 	}

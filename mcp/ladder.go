@@ -1,17 +1,22 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/ladder"
 	"github.com/stilehost/stile/toolchain"
@@ -21,7 +26,8 @@ const codeDescription = `Runs TypeScript once, in a fresh sandbox. code is the b
 e.g. code: "const ns: number[] = input.ns; return ns.reduce((a, b) => a + b, 0) / ns.length;", input: {"ns": [1, 2, 6]}
 tools are all tools that you can call, extensions' own names first: "return (await tools.github.list_issues({ repo: 'a/b' })).length;" calls github_list_issues with the bindings that were approved for it.
 env.workspace has your own files: "await env.workspace.write('a.txt', text); return env.workspace.list();"
-The code has the JavaScript language, URL, TextEncoder, crypto.subtle.digest and the like, console.log (whose output is returned), Date, Math.random and timers. Apart from tools and your files it reaches nothing: no imports, no network. If you need more, or need it again, write an extension.`
+The code has the JavaScript language, URL, TextEncoder, crypto.subtle.digest and the like, console.log (whose output is returned), Date, Math.random and timers. (await tools.person.approve({ question: "Delete 40 files?" })).approved asks a person, and waits.
+Where the ladder has the rung npm, code may begin with import statements: "import { z } from 'zod';". A person may be asked whether it may. Apart from this it reaches nothing: no network. If you need more, or need it again, write an extension.`
 
 type codeInput struct {
 	Code  string          `json:"code" jsonschema:"the body of an async function, in TypeScript"`
@@ -194,6 +200,39 @@ func (r *request) say(output []byte) (*sdk.CallToolResult, error) {
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil
 }
 
+// codeTime is how long code may take, because it may wait for a person.
+const codeTime = 10 * time.Minute
+
+// asker returns what asks a person whether code may go on: the client's, if the policy says that a person uses it, and otherwise whoever
+// opens the pages.
+func (r *request) asker(ctx context.Context) func(context.Context, string, func(bool, error)) error {
+	if r.person() == "" || r.call.ProtocolVersion() >= sessionless {
+		return func(ctx context.Context, question string, done func(bool, error)) error {
+			return r.options.Manager.Ask(ctx, r.viewer, question, done)
+		}
+	}
+	return func(within context.Context, question string, done func(bool, error)) error {
+		if len(question) > lifecycle.MaxQuestion {
+			return &lifecycle.QuestionError{Reason: fmt.Sprintf("the question has %d bytes; at most %d", len(question), lifecycle.MaxQuestion)}
+		}
+		asking, cancel := context.WithTimeout(ctx, keepFor)
+		stop := context.AfterFunc(within, cancel)
+		go func() {
+			defer cancel()
+			defer stop()
+			said, err := r.call.Session.Elicit(asking, &sdk.ElicitParams{
+				Mode: "form", Message: fmt.Sprintf("Code of the agent %s asks, and nobody has approved its words:\n%s", r.viewer.Agent, printable.Text(question)),
+				RequestedSchema: map[string]any{
+					"type": "object", "required": []string{questionName},
+					"properties": map[string]any{questionName: map[string]any{"type": "boolean", "title": "Let it go on", "default": false}},
+				},
+			})
+			done(err == nil && said.Action == "accept" && said.Content[questionName] == true, err)
+		}()
+		return nil
+	}
+}
+
 func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResult, error) {
 	if strings.TrimSpace(in.Code) == "" {
 		return nil, mistake("code is empty; send the body of a function")
@@ -207,6 +246,9 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 	if o.Toolbox, err = r.options.Manager.Toolbox(r.viewer, allowed(r.call.Extra)); err != nil { //nolint:contextcheck // it looks for changes, and no call should cut that short
 		return nil, err
 	}
+	o.Ask = r.asker(ctx)
+	o.Packages = r.options.Manager.CodePackages(r.viewer, o.Ask)
+	o.Limits.WallClock = cmp.Or(o.Limits.WallClock, codeTime)
 	env, err := r.defaults(ctx)
 	if err != nil {
 		return nil, err

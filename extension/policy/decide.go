@@ -55,19 +55,25 @@ type Decision struct {
 // the request, because the code does not work without it.
 func (p *Policy) Decide(r Request) Decision {
 	d := p.decide(r)
+	unnamed := p.Unnamed(r.Undeclared, r.Known)
+	if d.Verdict == Approved && len(unnamed) > 0 {
+		return d.with(Pending, 0, "the code imports %s, which neither the manifest's dependencies nor packages in the policy names", strings.Join(unnamed, ", "))
+	}
+	return d
+}
+
+// Unnamed returns the packages that need a person: those that are not known, and that Packages does not name.
+func (p *Policy) Unnamed(packages, known []string) []string {
 	var unnamed []string
-	for _, name := range r.Undeclared {
-		if !slices.Contains(r.Known, name) && !slices.ContainsFunc(p.Packages, func(pattern string) bool {
+	for _, name := range packages {
+		if !slices.Contains(known, name) && !slices.ContainsFunc(p.Packages, func(pattern string) bool {
 			fits, _ := path.Match(pattern, name) // Parse takes only patterns that are valid
 			return fits
 		}) {
 			unnamed = append(unnamed, name)
 		}
 	}
-	if d.Verdict == Approved && len(unnamed) > 0 {
-		return d.with(Pending, 0, "the code imports %s, which neither the manifest's dependencies nor packages in the policy names", strings.Join(unnamed, ", "))
-	}
-	return d
+	return unnamed
 }
 
 // decide looks only at the bindings.

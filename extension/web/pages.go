@@ -48,7 +48,7 @@ func (h *Handler) explain(w http.ResponseWriter, err error) {
 	switch {
 	case errors.As(err, new(*lifecycle.NotFoundError)):
 		status = http.StatusNotFound
-	case errors.As(err, new(*lifecycle.StateError)), errors.As(err, new(*lifecycle.DigestError)):
+	case errors.As(err, new(*lifecycle.QuestionError)), errors.As(err, new(*lifecycle.StateError)), errors.As(err, new(*lifecycle.DigestError)):
 		status = http.StatusConflict
 	case errors.As(err, new(*lifecycle.PolicyError)):
 		status = http.StatusForbidden
@@ -71,8 +71,23 @@ func (h *Handler) overview(w http.ResponseWriter, r *http.Request, s session) {
 	}
 	h.show(w, http.StatusOK, "overview.html", struct {
 		Session         session
+		Questions       []lifecycle.Question
 		Pending, Active []lifecycle.Release
-	}{s, pending, active})
+	}{s, h.options.Manager.Questions(), pending, active})
+}
+
+// answer answers a question of code that waits.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, s session) {
+	decision := r.PostForm.Get("decision")
+	if decision != "approve" && decision != "deny" {
+		h.fail(w, http.StatusBadRequest, "Approve or deny.")
+		return
+	}
+	if err := h.options.Manager.Answer(r.Context(), requestID(r), decision == "approve", h.options.Person, lifecycle.ViaWeb); err != nil {
+		h.explain(w, err)
+		return
+	}
+	http.Redirect(w, r, s.Home, http.StatusSeeOther)
 }
 
 // requestID is the number in the path, or 0 if it is not a number.

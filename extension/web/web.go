@@ -84,6 +84,7 @@ func New(o Options) *Handler {
 	h.mux.HandleFunc("GET /sessions/{session}/{$}", h.signedIn(h.overview))
 	h.mux.HandleFunc("GET /sessions/{session}/requests/{id}", h.signedIn(h.request))
 	h.mux.HandleFunc("POST /sessions/{session}/requests/{id}", h.signedIn(h.decide))
+	h.mux.HandleFunc("POST /sessions/{session}/questions/{id}", h.signedIn(h.answer))
 	h.mux.HandleFunc("POST /sessions/{session}/revoke", h.signedIn(h.revoke))
 	h.mux.HandleFunc("POST /sessions/{session}/sign-out", h.signedIn(h.signOut))
 	h.mux.Handle("GET /{$}", http.RedirectHandler("/sign-in", http.StatusSeeOther))

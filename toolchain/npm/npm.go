@@ -118,6 +118,9 @@ type Request struct {
 	Lock []byte
 	// AllowFresh is a person's permission to use versions younger than MinAge.
 	AllowFresh bool
+	// Recall takes the versions that an equal request without a lock chose on the same day (UTC), also in another process. It spares code
+	// that is built for one call the second that npm takes.
+	Recall bool
 	// Types keeps the type declarations of packages in FS. Code does not need them.
 	Types bool
 }
@@ -211,7 +214,7 @@ func (c *Client) resolve(ctx context.Context, r Request) (*Resolution, error) {
 	}
 	for range maxRounds {
 		if !maps.Equal(wanted, lock.wanted()) {
-			if lock, err = c.lock(ctx, wanted, lock, r.AllowFresh); err != nil {
+			if lock, err = c.choose(ctx, wanted, lock, r); err != nil {
 				return nil, err
 			}
 		}
@@ -279,6 +282,25 @@ func (c *Client) restore(ctx context.Context, lock *lockfile, r Request) (*Resol
 		return res, nil
 	}
 	return res, c.tooFresh(res.Packages)
+}
+
+// choose has npm choose versions, or recalls what it chose.
+func (c *Client) choose(ctx context.Context, wanted map[string]string, before *lockfile, r Request) (*lockfile, error) {
+	if !r.Recall || r.Lock != nil || c.cache == nil {
+		return c.lock(ctx, wanted, before, r.AllowFresh)
+	}
+	var chosen *lockfile
+	key := fmt.Sprintf("%s, fresh %t, %s", c.o.Now().UTC().Format(time.DateOnly), r.AllowFresh, encode(wanted))
+	text, err := c.cache.Do(ctx, "npm-choices", key, func() (text []byte, err error) {
+		if chosen, err = c.lock(ctx, wanted, before, r.AllowFresh); err != nil {
+			return nil, err
+		}
+		return chosen.encode(), nil
+	})
+	if err != nil || chosen != nil {
+		return chosen, err
+	}
+	return parseLock(text, c.o.MaxPackages)
 }
 
 // lock has npm choose versions.
