@@ -227,10 +227,11 @@ func (c *extShow) Run(ctx context.Context, s *streams) error {
 		if err != nil {
 			return err
 		}
-		tools, err := e.toolStates(ctx, r)
+		state, err := e.State(ctx, r.Scope, r.Name) // none if nothing of this name is active or waits
 		if err != nil {
 			return err
 		}
+		tools := state.Tools
 		if c.JSON {
 			return printJSON(s.out, reviewOf(review, tools))
 		}
@@ -241,17 +242,6 @@ func (c *extShow) Run(ctx context.Context, s *streams) error {
 		_, err = io.WriteString(s.out, text)
 		return err
 	})
-}
-
-// toolStates are the tools of a release, if it is active or pending.
-func (e *extensions) toolStates(ctx context.Context, r lifecycle.Release) ([]lifecycle.ToolState, error) {
-	all, err := e.List(ctx, viewerOf(r.Scope))
-	for _, one := range all {
-		if one.Scope == r.Scope && one.Name == r.Name {
-			return one.Tools, err
-		}
-	}
-	return nil, err
 }
 
 func statsText(indent string, tools []lifecycle.ToolState) string {
