@@ -126,15 +126,20 @@ func may(bindings []extension.Binding, v *lifecycle.Version) string {
 	if len(bindings) == 0 {
 		return "    " + v.Computes() + "\n"
 	}
-	var rows [][]string
+	// Not a table, which would cut a long line: what a person grants is shown whole. A manifest bounds it.
+	width := 0
+	for _, b := range bindings {
+		width = max(width, len(b.Name))
+	}
+	var lines strings.Builder
 	for _, b := range bindings {
 		name := b.Name
 		for _, text := range extension.Describe(b) {
-			rows = append(rows, []string{name, text})
+			fmt.Fprintf(&lines, "    %-*s   %s\n", width, name, printable.Line(text))
 			name = ""
 		}
 	}
-	return table("    ", rows)
+	return lines.String()
 }
 
 func changesText(changes []extension.Change) string {
