@@ -754,3 +754,51 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestGivenUpAnswersEnd requests large answers while the agent is at its limit, and gives each request up. None of them waits at the server
+// any longer.
+func TestGivenUpAnswersEnd(t *testing.T) {
+	h := newHome(t, preApproved)
+	w := h.web(HTTPOptions{})
+	e, err := h.server.endpoint(alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, header, _ := w.send("POST", initialize, "Authorization", "Bearer "+aliceToken)
+	if err := e.traffic.answers.Acquire(t.Context(), maxLarge); err != nil {
+		t.Fatal(err)
+	}
+	defer e.traffic.answers.Release(maxLarge)
+	waiting := func() int {
+		stacks := make([]byte, 16<<20)
+		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "mcp.(*taken).answer(")
+	}
+	for id := range 3 {
+		ctx, giveUp := context.WithCancel(t.Context())
+		r, err := nethttp.NewRequestWithContext(ctx, "POST", w.URL, strings.NewReader(strings.Replace(list, `"id":2`, fmt.Sprintf(`"id":%d`, 10+id), 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = nethttp.Header{
+			"Authorization": {"Bearer " + aliceToken}, "Mcp-Session-Id": {header.Get("Mcp-Session-Id")},
+			"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if answer, err := w.Client().Do(r); err == nil {
+				_ = answer.Body.Close()
+			}
+		}()
+		for waiting() == 0 && t.Context().Err() == nil {
+			runtime.Gosched()
+		}
+		giveUp()
+		<-done
+		for deadline := time.Now().Add(10 * time.Second); waiting() > 0; runtime.Gosched() {
+			if time.Now().After(deadline) {
+				t.Fatal("a request still waits after its client has gone")
+			}
+		}
+	}
+}
