@@ -111,13 +111,10 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		if under != nil {
 			under.parsed()
 		}
-		var s *session
 		if !beforehand[method] {
-			s = e.session(connection, r.GetExtra())
+			s := e.session(connection, r.GetExtra())
 			s.ready.Store(true)
-		}
-		if method == "tools/call" || largeAnswers[method] { // else what nobody reads would wait, and take memory, in any number
-			var cancel context.CancelFunc
+			var cancel context.CancelFunc // or what nobody reads any more would wait, and take memory, in any number
 			ctx, cancel = s.within(ctx, r.GetExtra())
 			defer cancel()
 		}

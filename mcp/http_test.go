@@ -755,9 +755,9 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// TestGivenUpAnswersEnd requests large answers while the agent is at its limit, and gives each request up. None of them waits at the server
-// any longer.
-func TestGivenUpAnswersEnd(t *testing.T) {
+// TestGivenUpRequestsEnd gives up requests that wait: for large answers, while the agent is at its limit, and for changes. None of them waits at
+// the server any longer.
+func TestGivenUpRequestsEnd(t *testing.T) {
 	h := newHome(t, preApproved)
 	w := h.web(HTTPOptions{})
 	e, err := h.server.endpoint(alice)
@@ -769,13 +769,17 @@ func TestGivenUpAnswersEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.traffic.answers.Release(maxLarge)
-	waiting := func() int {
-		stacks := make([]byte, 16<<20)
-		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "mcp.(*taken).answer(")
-	}
-	for id := range 3 {
+	for _, test := range []struct{ body, waits string }{
+		{list, "mcp.(*taken).answer("},
+		{`{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"stile://output/x"}}`, "mcp.(*taken).answer("},
+		{`{"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}`, ").subscriptionsListen("},
+	} {
+		waits := func() bool {
+			stacks := make([]byte, 16<<20)
+			return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), test.waits)
+		}
 		ctx, giveUp := context.WithCancel(t.Context())
-		r, err := nethttp.NewRequestWithContext(ctx, "POST", w.URL, strings.NewReader(strings.Replace(list, `"id":2`, fmt.Sprintf(`"id":%d`, 10+id), 1)))
+		r, err := nethttp.NewRequestWithContext(ctx, "POST", w.URL, strings.NewReader(test.body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -787,17 +791,18 @@ func TestGivenUpAnswersEnd(t *testing.T) {
 		go func() {
 			defer close(done)
 			if answer, err := w.Client().Do(r); err == nil {
+				_, _ = io.Copy(io.Discard, answer.Body) // until it is given up
 				_ = answer.Body.Close()
 			}
 		}()
-		for waiting() == 0 && t.Context().Err() == nil {
+		for !waits() && t.Context().Err() == nil {
 			runtime.Gosched()
 		}
 		giveUp()
 		<-done
-		for deadline := time.Now().Add(10 * time.Second); waiting() > 0; runtime.Gosched() {
+		for deadline := time.Now().Add(10 * time.Second); waits(); runtime.Gosched() {
 			if time.Now().After(deadline) {
-				t.Fatal("a request still waits after its client has gone")
+				t.Fatalf("it still waits after its client has gone: %s", test.body)
 			}
 		}
 	}
