@@ -84,7 +84,7 @@ func (t *taken) answer(ctx context.Context) error {
 		return invalid("a batch asks for more than one list of tools or resource; ask for one at a time")
 	}
 	if err := t.answers.Acquire(ctx, 1); err != nil {
-		return err
+		return context.Cause(ctx)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -135,7 +135,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 		o.step = func(string) {}
 	}
 	db, err := sqlite.Open(ctx, filepath.Join(o.Dir, File), schema)
-	if sqlite.NoRoom(err) && o.reserve().Spend() {
+	for sqlite.NoRoom(err) && (o.reserve().Lend() || o.reserve().Spend()) {
 		db, err = sqlite.Open(ctx, filepath.Join(o.Dir, File), schema)
 	}
 	if err != nil {
@@ -178,7 +178,9 @@ func (m *Manager) Close() error {
 	m.stop()
 	m.wait.Wait()
 	m.stamp.Close()
-	return errors.Join(err, m.db.Close())
+	err = errors.Join(err, m.db.Close())
+	_ = m.options.reserve().Fill() // takes back what an open store takes on a full disk; the next process warns of what is missing
+	return err
 }
 
 // Changed returns a channel that is closed when the tools or their authority change, in this process or another.

@@ -44,6 +44,8 @@ type Options struct {
 	Person string
 	// TLS is set if the pages are served over TLS, so that the cookie is restricted to TLS.
 	TLS bool
+	// SignedIn is called with each request of a person who is signed in, before it is served. Default: nothing is called.
+	SignedIn func(*http.Request)
 	// Logger receives what the person does not see. Default: nothing is logged.
 	Logger *slog.Logger
 }
@@ -165,6 +167,9 @@ func (h *Handler) signedIn(page func(http.ResponseWriter, *http.Request, session
 			}
 			http.Redirect(w, r, "/sign-in", http.StatusSeeOther)
 			return
+		}
+		if h.options.SignedIn != nil {
+			h.options.SignedIn(r)
 		}
 		if r.Method == http.MethodPost {
 			if err := r.ParseForm(); err != nil {
