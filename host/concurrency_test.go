@@ -17,6 +17,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/internal/usagetest"
 )
 
@@ -160,6 +161,29 @@ func TestUsersShareProcessors(t *testing.T) {
 	}
 	cancel()
 	ended.Wait()
+}
+
+// asked is a capability that tells whose call uses it.
+type asked struct {
+	box
+	user string
+}
+
+func (a *asked) Get(ctx context.Context) (string, error) {
+	a.user = turns.User(ctx)
+	return "", nil
+}
+
+// TestUsersInCapabilities has the user of a call take turns in capabilities too, whatever user the caller's context is for.
+func TestUsersInCapabilities(t *testing.T) {
+	c := guest{uses: "open get", call: `(call $get (local.get $box) (i32.const 256))` + returns}.load(t, newHost(t, host.Options{}))
+	for _, test := range []struct{ context, request, want string }{{"", "", ""}, {"", "a", "a"}, {"a", "", "a"}, {"a", "a", "a"}, {"b", "a", "a"}} {
+		a := &asked{user: "nobody"}
+		_, err := c.Do(turns.For(t.Context(), test.context), host.Request{Tool: "t", User: test.request, Env: host.Env{"box": a}})
+		if err != nil || a.user != test.want {
+			t.Errorf("%+v: got %q, %v", test, a.user, err)
+		}
+	}
 }
 
 func TestCloseWhileCallsRun(t *testing.T) {
