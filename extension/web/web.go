@@ -30,8 +30,8 @@ const (
 	maxSessions = 100
 	// maxForm bounds the body of a request.
 	maxForm = 64 << 10
-	// maxReviews is how many reviews are made at a time. One of a source of 8 MiB takes 300 MiB.
-	maxReviews = 2
+	// maxReviews is how many reviews are made at a time. One of a source of 8 MiB takes up to 480 MiB.
+	maxReviews = 1
 )
 
 // Options configure a Handler. Manager and Hosts are needed.
