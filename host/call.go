@@ -14,6 +14,7 @@ import (
 	"github.com/stilehost/stile/host/internal/guard"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 var (
@@ -123,6 +124,9 @@ func (c *call) begin(r *running) error {
 	ctx, over := context.WithCancelCause(ctx)
 	c.ends = append(c.ends, func() { over(nil) })
 	c.ctx = abi.WithRoom(abi.WithWork(withFrame(ctx, c.frame), c.frame.work), func(bytes int64) error { return c.store.Room(bytes) })
+	if user := c.frame.user; user != "" && user != turns.User(ctx) {
+		c.ctx = turns.For(c.ctx, user) // users take turns in capabilities too
+	}
 	outer := c.frame.outer
 	if outer == nil { // the calls that it starts share its budgets
 		c.ctx = abi.WithCall(c.ctx)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,7 +17,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/internal/usagetest"
 )
 
@@ -160,6 +164,90 @@ func TestUsersShareProcessors(t *testing.T) {
 	}
 	cancel()
 	ended.Wait()
+}
+
+// TestReadersGiveUpTheirTurn has a guest read a workspace while a large change of it is under way. Others execute meanwhile.
+func TestReadersGiveUpTheirTurn(t *testing.T) {
+	store, err := workspace.Open(t.Context(), filepath.Join(t.TempDir(), "ws.db"), workspace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := store.Workspace("w")
+	for i := range 1200 { // more than are moved at a time
+		if err := d.Write(t.Context(), fmt.Sprint("many/", i), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := newHost(t, host.Options{Running: 1, Limits: host.Limits{CPU: time.Minute, Wall: time.Hour}})
+	reads := guest{uses: "open get directory stat", data: "dir", call: `(call $directory (local.get $env) (i32.const 2048) (i32.const 3) (i32.const 256))
+		(if (i32.load8_u (i32.const 256)) (then unreachable))
+		(local.set $i (i32.load (i32.const 264)))
+		(call $get (local.get $box) (i32.const 256))
+		(call $stat (local.get $i) (i32.const 2048) (i32.const 3) (i32.const 256))` + returns}.load(t, h)
+	other := guest{}.load(t, h)
+	for _, c := range []*host.Component{reads, other} {
+		if _, err := c.Tools(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held, release := make(chan struct{}), make(chan struct{})
+	changes := 0
+	observed := sqlite.Observe(t.Context(), func() func(sqlite.Work) {
+		if changes++; changes == 4 { // by then, the move has begun
+			close(held)
+			<-release
+		}
+		return func(sqlite.Work) {}
+	})
+	var all sync.WaitGroup
+	all.Go(func() {
+		if err := d.Move(observed, "many", "moved"); err != nil {
+			t.Error(err)
+		}
+	})
+	<-held
+	counts := &counted{}
+	all.Go(func() {
+		if _, err := reads.Do(t.Context(), host.Request{Tool: "t", User: "greedy", Env: host.Env{"box": counts, "dir": d}}); err != nil {
+			t.Error(err)
+		}
+	})
+	for counts.begun.Load() == 0 {
+		runtime.Gosched()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := other.Do(ctx, host.Request{Tool: "t", User: "other"}); err != nil {
+		t.Errorf("the other call: %v", err)
+	}
+	close(release)
+	all.Wait()
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// asked is a capability that tells whose call uses it.
+type asked struct {
+	box
+	user string
+}
+
+func (a *asked) Get(ctx context.Context) (string, error) {
+	a.user = turns.User(ctx)
+	return "", nil
+}
+
+// TestUsersInCapabilities has the user of a call take turns in capabilities too, whatever user the caller's context is for.
+func TestUsersInCapabilities(t *testing.T) {
+	c := guest{uses: "open get", call: `(call $get (local.get $box) (i32.const 256))` + returns}.load(t, newHost(t, host.Options{}))
+	for _, test := range []struct{ context, request, want string }{{"", "", ""}, {"", "a", "a"}, {"a", "", "a"}, {"a", "a", "a"}, {"b", "a", "a"}} {
+		a := &asked{user: "nobody"}
+		_, err := c.Do(turns.For(t.Context(), test.context), host.Request{Tool: "t", User: test.request, Env: host.Env{"box": a}})
+		if err != nil || a.user != test.want {
+			t.Errorf("%+v: got %q, %v", test, a.user, err)
+		}
+	}
 }
 
 func TestCloseWhileCallsRun(t *testing.T) {

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -25,6 +26,15 @@ type binding struct {
 	lease          *lease // a lease of the grants, once it was requested
 	value          any
 	implementation implementation
+}
+
+// size returns how many bytes a value takes that the guest put into an env. What has to be closed counts with the call, which keeps it even
+// if the env is dropped.
+func (b *binding) size() int {
+	if _, owned := b.value.(io.Closer); owned || b.given != nil {
+		return 0
+	}
+	return sizeOf(b.value)
 }
 
 // environment is the value behind an env handle.
@@ -165,8 +175,8 @@ func (c *call) putBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	if err := c.handles.name(1); err != nil {
 		return nil, err
 	}
-	c.handles.sizes += sizeOf(h.value)
 	e[name] = &binding{name: h.binding, interfaceName: f.Interface.Name, value: h.value, implementation: h.implementation, lease: h.lease}
+	c.handles.sizes += e[name].size()
 	return okResult(nil), nil
 }
 

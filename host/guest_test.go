@@ -68,6 +68,7 @@ var imports = map[string]string{
 	"list":      `"stile:capability/kv@0.1.0" "[method]bucket.list" (func $list (param i32 i32 i32 i32 i32 i32 i32 i32))`,
 	"directory": `"stile:capability/workspace@0.1.0" "get" (func $directory (param i32 i32 i32 i32))`,
 	"grep":      `"stile:capability/workspace@0.1.0" "[method]directory.grep" (func $grep (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32))`,
+	"stat":      `"stile:capability/workspace@0.1.0" "[method]directory.stat" (func $stat (param i32 i32 i32 i32))`,
 	"store":     `"stile:capability/blob@0.1.0" "get" (func $store (param i32 i32 i32 i32))`,
 	"create":    `"stile:capability/blob@0.1.0" "[method]store.create" (func $create (param i32 i32 i32 i32))`,
 	"append":    `"stile:capability/blob@0.1.0" "[method]writer.append" (func $append (param i32 i32 i32 i32))`,

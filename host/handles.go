@@ -45,9 +45,7 @@ func sizeOf(v any) (n int) {
 	switch v := v.(type) {
 	case environment:
 		for _, b := range v {
-			if b.given == nil {
-				n += sizeOf(b.value)
-			}
+			n += b.size()
 		}
 	case abi.Sized:
 		n = v.Size()

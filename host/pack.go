@@ -530,6 +530,9 @@ func (c *call) keeps() int64 {
 	for _, l := range c.leases {
 		n += packedHandle + packedGrant*len(l.grants)
 	}
+	for _, o := range c.owned { // also of envs that were dropped
+		n += packedHandle + sizeOf(o.Closer)
+	}
 	return int64(n) + c.record.share()
 }
 

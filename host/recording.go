@@ -403,7 +403,7 @@ func (r *Recording) All(known *abi.Resolve) ([]RecordedOperation, error) {
 	for i, o := range list {
 		one := o.shown(d)
 		if d.values > maxRecordedValues {
-			return shown, &DamagedError{i + 1, d.err.Error()}
+			return shown, &DamagedError{i + 1, errManyValues.Error()} // d may have read something else since
 		}
 		if size += one.size(); size > maxShownText {
 			return shown, &DamagedError{i + 1, fmt.Sprintf("with it, the operations are more than %s of text", printable.Size(maxShownText))}

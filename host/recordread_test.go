@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -73,11 +74,44 @@ func TestForgedOperations(t *testing.T) {
 	if list, err := r.All(known); !isDamaged(err) || len(list) != 0 {
 		t.Errorf("%d operations of many values, %v", len(list), err)
 	}
+	// The last value is among arguments, and nothing follows that could not be read.
+	const pairs = (4<<20 - 2) / 3
+	answer = append(binary.AppendUvarint(nil, pairs), make([]byte, 2*pairs)...)
+	operations := forged(abi.EnvInterface, "[method]env.names", []byte{1}, answer)
+	logs := forged("stile:capability/console@0.1.0", "[method]console.log", []byte{2, 0, 0}, nil)
+	logs[0] = 1 // another function
+	r = host.Recording{Operations: append(operations, logs...), Recorded: 2}
+	if list, err := r.All(known); !isDamaged(err) || len(list) != 1 {
+		t.Errorf("%d operations, the last with one value too many: %v", len(list), err)
+	}
 	// The names stand once, and each of the operations has them.
 	name := strings.Repeat("n", 10_000)
 	r = host.Recording{Operations: append(forged(name, name, nil, nil), bytes.Repeat(one, 400_000)...), Recorded: 400_001}
 	if list, err := r.All(known); !isDamaged(err) || len(list) == 0 || len(list) > 300_000 {
 		t.Errorf("%d operations with long names, %v", len(list), err)
+	}
+}
+
+// TestForgedReplay replays a call that makes none of the operations of its recording, which have 100,000 texts each.
+func TestForgedReplay(t *testing.T) {
+	c := guest{}.load(t, newHost(t, host.Options{}))
+	const many, texts = 300, 100_000
+	one := forged("test:cap/box@1.0.0", "[method]box.texts", append(binary.AppendUvarint([]byte{2}, texts), make([]byte, texts)...), nil)
+	operations := one
+	for range many - 1 {
+		operations = append(operations, 0) // the same function
+		operations = append(operations, one[bytes.LastIndexByte(one[:60], 's')+1:]...)
+	}
+	r := host.Recording{Operations: operations, Recorded: many, Tool: "t", Component: c.Digest(), Input: []byte("{}")}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, err := c.Replay(t.Context(), &r, host.ReplayOptions{Deny: true})
+	runtime.ReadMemStats(&after)
+	if err != nil || len(got.Differences)+got.DifferencesDropped < many {
+		t.Errorf("%d differences and %d more, %v", len(got.Differences), got.DifferencesDropped, err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<30 {
+		t.Errorf("it took %d MiB", took>>20)
 	}
 }
 

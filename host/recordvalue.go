@@ -21,6 +21,8 @@ const maxArgument = 4 * kib
 // maxRecordedValues is how many values the operations of a recording have at most. Each takes up to 60 bytes when it is read.
 const maxRecordedValues = 4 << 20
 
+var errManyValues = fmt.Errorf("more than %d values", maxRecordedValues)
+
 // redacted replaces the value of a header that carries a credential in a recording.
 const redacted = "[redacted]"
 
@@ -333,7 +335,7 @@ func (d *decoder) value(t *abi.Type) abi.Value {
 		return nil
 	}
 	if d.values++; d.values > maxRecordedValues {
-		d.fail(fmt.Errorf("more than %d values", maxRecordedValues))
+		d.fail(errManyValues)
 	}
 	switch t.Kind {
 	case abi.KindBool:

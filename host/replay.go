@@ -82,6 +82,7 @@ type player struct {
 	ready     map[abi.Rep]bool // pollables that were ready at some time, by their numbers
 	damaged   error
 	found     Comparison
+	shown     decoder // counts the values of all operations that are shown
 }
 
 // errParted ends a replay at its first difference. errCut ends it at the end of an incomplete recording.
@@ -249,15 +250,15 @@ func (p *player) unrecorded(c *call, got recordedOperation, binding string, args
 	case p.options.Deny && waits:
 		return p.wait(c, got.fn, args[0]), nil
 	case p.options.Deny:
-		p.differ(Difference{Operation: p.made, Got: got.call()})
+		p.differ(Difference{Operation: p.made, Got: p.call(got)})
 		return c.deny(got.fn, binding)
 	case p.at < len(p.list):
-		p.differ(Difference{Operation: p.at + 1, Expected: p.list[p.at].call(), Got: got.call()})
+		p.differ(Difference{Operation: p.at + 1, Expected: p.call(p.list[p.at]), Got: p.call(got)})
 		return nil, errParted
 	case p.recording.Outcome.timed():
 		return nil, p.recording.Outcome.err()
 	default:
-		p.differ(Difference{Operation: p.made, Got: got.call()})
+		p.differ(Difference{Operation: p.made, Got: p.call(got)})
 		return nil, errParted
 	}
 }
@@ -308,11 +309,18 @@ func (c *call) deny(f *abi.Func, binding string) (abi.Value, error) {
 }
 
 func (p *player) differ(d Difference) {
-	if len(p.found.Differences) == maxDifferences {
-		p.found.DifferencesDropped++
-		return
+	if !p.drops() {
+		p.found.Differences = append(p.found.Differences, d)
 	}
-	p.found.Differences = append(p.found.Differences, d)
+}
+
+// drops reports whether there are as many differences as a comparison holds, and counts one more.
+func (p *player) drops() bool {
+	if len(p.found.Differences) < maxDifferences {
+		return false
+	}
+	p.found.DifferencesDropped++
+	return true
 }
 
 // compare describes the replay, which ended with result and err.
@@ -328,8 +336,8 @@ func (p *player) compare(ctx context.Context, result Result, err error) Comparis
 		c.Outcome = Outcome{Kind: "cut", Message: "it ended where the incomplete recording ends"}
 	default:
 		for i, o := range p.list {
-			if waits := p.options.Deny && o.iface == abi.PollInterface; !p.used[i] && !waits && !c.Outcome.timed() {
-				p.differ(Difference{Operation: i + 1, Expected: o.call()})
+			if waits := p.options.Deny && o.iface == abi.PollInterface; !p.used[i] && !waits && !c.Outcome.timed() && !p.drops() {
+				p.differ(Difference{Operation: i + 1, Expected: p.call(o)})
 			}
 		}
 		switch same := bytes.Equal(c.Output, p.recording.Output); {
@@ -354,8 +362,8 @@ func (o Outcome) String() string {
 	return printable.Short(o.Kind+": "+strings.TrimPrefix(o.Message, o.Kind+": "), 4*kib)
 }
 
-// call is the operation without its answer.
-func (o recordedOperation) call() string {
-	s := o.shown(&decoder{})
+// call is an operation without its answer.
+func (p *player) call(o recordedOperation) string {
+	s := o.shown(&p.shown)
 	return s.Interface + "#" + s.Func + "(" + s.Args + ")"
 }

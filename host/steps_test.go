@@ -210,13 +210,25 @@ func (b *sized) Split(context.Context) *sized {
 	return &sized{promised: b.promised, text: strings.Repeat("x", 4096)}
 }
 
+// closing is a box that is large and has to be closed.
+type closing struct{ sized }
+
+func (c *closing) Close() error                       { return nil }
+func (c *closing) Split(ctx context.Context) *closing { return &closing{*c.sized.Split(ctx)} }
+
 // TestPackedHandlesCount has calls wait without an instance while they hold as many handles as they may: envs with as many names as
-// they may have together, or boxes that are large.
+// they may have together, or boxes that are large. Boxes in envs are closed with the call, even if their envs are dropped before.
 func TestPackedHandlesCount(t *testing.T) {
 	waits := `(i32.store (i32.const 512) (call $never (local.get $box))) (drop (call $park (i32.const 512) (i32.const 1))) (call $none)`
 	again := func(n string) string {
 		return `(br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const ` + n + `))))`
 	}
+	boxesInEnvs := `
+			(loop $l
+				(i32.store16 (i32.const 512) (i32.add (i32.const 0x3030) (i32.add (i32.rem_u (local.get $i) (i32.const 64)) (i32.shl (i32.div_u (local.get $i) (i32.const 64)) (i32.const 8)))))
+				(call $give (local.get $env) (i32.const 512) (i32.const 2) (call $split (local.get $box)) (i32.const 256))
+				(if (i32.load8_u (i32.const 256)) (then unreachable))
+				` + again("900")
 	for name, start := range map[string]string{
 		// The guest makes envs of 15 names. The list of the names is at 8192.
 		"envs": `
@@ -229,12 +241,15 @@ func TestPackedHandlesCount(t *testing.T) {
 				(call $subset (local.get $env) (i32.const 8192) (i32.const 15) (i32.const 512))
 				(if (i32.load8_u (i32.const 512)) (then unreachable))
 				` + again("990"),
-		"boxes": `(loop $l (drop (call $split (local.get $box))) ` + again("990"),
-		"boxes in envs": `
+		"boxes":                       `(loop $l (drop (call $split (local.get $box))) ` + again("990"),
+		"boxes in envs":               boxesInEnvs,
+		"boxes to be closed, in envs": boxesInEnvs,
+		"boxes to be closed, in dropped envs": `
 			(loop $l
-				(i32.store16 (i32.const 512) (i32.add (i32.const 0x3030) (i32.add (i32.rem_u (local.get $i) (i32.const 64)) (i32.shl (i32.div_u (local.get $i) (i32.const 64)) (i32.const 8)))))
-				(call $give (local.get $env) (i32.const 512) (i32.const 2) (call $split (local.get $box)) (i32.const 256))
+				(call $subset (local.get $env) (i32.const 8192) (i32.const 0) (i32.const 512))
+				(call $give (i32.load (i32.const 516)) (i32.const 2048) (i32.const 1) (call $split (local.get $box)) (i32.const 256))
 				(if (i32.load8_u (i32.const 256)) (then unreachable))
+				(call $drop-env (i32.load (i32.const 516)))
 				` + again("900"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -245,10 +260,13 @@ func TestPackedHandlesCount(t *testing.T) {
 			}.load(t, h)
 			ready := new(abi.Pollable)
 			env := host.Env{"box": &sized{promised: promised{ready: ready}}}
+			if strings.Contains(name, "closed") {
+				env["box"] = &closing{sized{promised: promised{ready: ready}}}
+			}
 			for _, name := range "abcdefghijklmno" {
 				env[string(name)] = &box{}
 			}
-			first := packs(t, h, c, env)
+			one := packs(t, h, c, env)
 			heap := func() int64 {
 				var m runtime.MemStats
 				runtime.GC()
@@ -265,7 +283,7 @@ func TestPackedHandlesCount(t *testing.T) {
 				t.Errorf("8 packed calls take %d bytes and count as %d", used, count)
 			}
 			ready.SetReady()
-			for _, ended := range append(others, first) {
+			for _, ended := range append(others, one) {
 				if err := <-ended; err != nil {
 					t.Error(err)
 				}

@@ -106,7 +106,7 @@ func (e *endpoint) scope(word string) (extension.Scope, error) {
 	}
 }
 
-// receive makes every answer use the current tools, and ends a call when its client leaves.
+// receive makes every answer use the current tools, and ends what can wait when its client leaves.
 func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 		connection, ok := r.GetSession().(*sdk.ServerSession)
@@ -116,20 +116,24 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		under := takenBy(r.GetExtra())
 		if under != nil {
 			under.parsed()
-			if largeAnswers[method] {
-				if err := under.answer(ctx); err != nil {
-					return nil, err
-				}
-			}
 		}
-		var s *session
 		if !beforehand[method] {
-			s = e.session(connection, r.GetExtra())
+			s := e.session(connection, r.GetExtra())
 			s.ready.Store(true)
+			var cancel context.CancelFunc // or what nobody reads any more would wait, and take memory, in any number
+			ctx, cancel = s.within(ctx, r.GetExtra())
+			defer cancel()
+		}
+		if under != nil && largeAnswers[method] {
+			if err := under.answer(ctx); err != nil {
+				return nil, err
+			}
 		}
 		switch method {
 		case "tools/list":
-			if err := e.sync(ctx); err != nil {
+			if err := e.sync(ctx); ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			} else if err != nil {
 				e.options.Logger.Error("list the tools", "error", err)
 				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the tools cannot be listed; Stile's log has the reason"}
 			}
@@ -151,9 +155,6 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 					return f.result(false), nil
 				}
 			}
-			var cancel context.CancelFunc
-			ctx, cancel = s.within(ctx, r.GetExtra())
-			defer cancel()
 		}
 		result, err := next(ctx, method, r)
 		if err == nil && largeAnswers[method] {

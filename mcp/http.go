@@ -289,11 +289,17 @@ func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Mcp-Protocol-Version") >= sessionless {
 		handler, id = h.sessionless, ""
 	}
-	check := checkIDs
+	check, most := checkIDs, 0
+	switch {
+	case handler == h.sessions && id != "":
+		most = maxLater
+	case handler == h.sessions:
+		most = maxRest
+	}
 	if handler == h.sessions && id == "" {
 		check = checkFirst
 	}
-	if r.Method == http.MethodPost && !h.readBody(w, r, under, check, handler == h.sessions) {
+	if r.Method == http.MethodPost && !h.readBody(w, r, under, check, most) {
 		return
 	}
 	switch {
@@ -309,9 +315,9 @@ func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
 	handler.ServeHTTP(&patientWriter{w, http.NewResponseController(w)}, r)
 }
 
-// readBody reads the body of a request, and refuses messages that do not pass a check. If the request belongs to a session, it takes long
-// arguments of calls out of the body.
-func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, under *taken, check func(body []byte) (json.RawMessage, *jsonrpc.Error), session bool) (ok bool) {
+// readBody reads the body of a request, and refuses messages that do not pass a check. If the request belongs to a session, most is
+// how many bytes the SDK may keep of it: arguments of calls are taken out of a longer body.
+func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, under *taken, check func(body []byte) (json.RawMessage, *jsonrpc.Error), most int) (ok bool) {
 	reader := &bodyReader{
 		ctx: r.Context(), body: http.MaxBytesReader(w, r.Body, h.options.MaxBody), under: under, most: h.options.MaxBodies, control: http.NewResponseController(w),
 	}
@@ -339,9 +345,9 @@ func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, under *ta
 		return false
 	}
 	id, bad := check(body)
-	if bad == nil && session {
+	if bad == nil && most > 0 {
 		var rest []byte
-		if rest, under.stowed, bad = stow(body); bad != nil {
+		if rest, under.stowed, bad = stow(body, most); bad != nil {
 			id = idOf(body)
 		}
 		body = rest
@@ -352,6 +358,10 @@ func (h *httpHandler) readBody(w http.ResponseWriter, r *http.Request, under *ta
 		if text, err := errorMessage(id, bad); err == nil {
 			_, _ = w.Write(text) // a client that is gone needs no answer
 		}
+		return false
+	}
+	if most == maxLater && !under.queue(r.Header.Get("Mcp-Session-Id"), messagesIn(body)) {
+		http.Error(w, fmt.Sprintf("the session has more than %d messages under way", maxQueued), http.StatusTooManyRequests)
 		return false
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))

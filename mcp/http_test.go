@@ -754,3 +754,56 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestGivenUpRequestsEnd gives up requests that wait: for large answers, while the agent is at its limit, and for changes. None of them waits at
+// the server any longer.
+func TestGivenUpRequestsEnd(t *testing.T) {
+	h := newHome(t, preApproved)
+	w := h.web(HTTPOptions{})
+	e, err := h.server.endpoint(alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, header, _ := w.send("POST", initialize, "Authorization", "Bearer "+aliceToken)
+	if err := e.traffic.answers.Acquire(t.Context(), maxLarge); err != nil {
+		t.Fatal(err)
+	}
+	defer e.traffic.answers.Release(maxLarge)
+	for _, test := range []struct{ body, waits string }{
+		{list, "mcp.(*taken).answer("},
+		{`{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"stile://output/x"}}`, "mcp.(*taken).answer("},
+		{`{"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}`, ").subscriptionsListen("},
+	} {
+		waits := func() bool {
+			stacks := make([]byte, 16<<20)
+			return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), test.waits)
+		}
+		ctx, giveUp := context.WithCancel(t.Context())
+		r, err := nethttp.NewRequestWithContext(ctx, "POST", w.URL, strings.NewReader(test.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = nethttp.Header{
+			"Authorization": {"Bearer " + aliceToken}, "Mcp-Session-Id": {header.Get("Mcp-Session-Id")},
+			"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if answer, err := w.Client().Do(r); err == nil {
+				_, _ = io.Copy(io.Discard, answer.Body) // until it is given up
+				_ = answer.Body.Close()
+			}
+		}()
+		for !waits() && t.Context().Err() == nil {
+			runtime.Gosched()
+		}
+		giveUp()
+		<-done
+		for deadline := time.Now().Add(10 * time.Second); waits(); runtime.Gosched() {
+			if time.Now().After(deadline) {
+				t.Fatalf("it still waits after its client has gone: %s", test.body)
+			}
+		}
+	}
+}

@@ -248,7 +248,7 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 	}
 	o.Ask = r.asker(ctx)
 	o.Packages = r.options.Manager.CodePackages(r.viewer, o.Ask)
-	o.Limits.WallClock = cmp.Or(o.Limits.WallClock, codeTime)
+	o.Limits.Wall = cmp.Or(o.Limits.Wall, codeTime)
 	env, err := r.defaults(ctx)
 	if err != nil {
 		return nil, err

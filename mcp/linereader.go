@@ -170,7 +170,7 @@ func readLine(line []byte) (m jsonrpc.Message, stowed map[string]json.RawMessage
 	if id, bad := checkIDs(line); bad != nil {
 		return nil, nil, id, bad
 	}
-	rest, stowed, bad := stow(line)
+	rest, stowed, bad := stow(line, maxRest)
 	if bad != nil {
 		return nil, nil, idOf(line), bad
 	}

@@ -11,13 +11,20 @@ import (
 )
 
 // maxRest is how many bytes the messages of a session may have besides the arguments of calls: of a line, or of a body over HTTP. The SDK
-// keeps the newest messages of a session as they came, until others take their places or the session ends.
-const maxRest = 64 << 10
+// keeps the newest messages of a session as they came, until others take their places or the session ends. An agent has one session over
+// pipes and 64 over HTTP, so there each body has at most maxLater, once the session has begun.
+const (
+	maxRest  = 64 << 10
+	maxLater = 4 << 10
+)
 
-// stow takes the arguments of calls out of a body of more than maxRest bytes, so that the SDK does not keep them. It returns the rest, and
+// maxQueued is how many messages a session over HTTP may have under way. The SDK keeps about as many that it has answered.
+const maxQueued = 256
+
+// stow takes the arguments of calls out of a body of more than most bytes, so that the SDK does not keep them. It returns the rest, and
 // the arguments by the text in their place. The body has passed checkIDs.
-func stow(body []byte) (rest []byte, stowed map[string]json.RawMessage, bad *jsonrpc.Error) {
-	if len(body) <= maxRest {
+func stow(body []byte, most int) (rest []byte, stowed map[string]json.RawMessage, bad *jsonrpc.Error) {
+	if len(body) <= most {
 		return body, nil, nil
 	}
 	var messages []message
@@ -45,15 +52,15 @@ func stow(body []byte) (rest []byte, stowed map[string]json.RawMessage, bad *jso
 		size -= len(params["arguments"])
 		name := rand.Text()
 		stowed[name], params["arguments"] = params["arguments"], json.RawMessage(`"`+name+`"`)
-		if size > maxRest {
+		if size > most {
 			break
 		}
 		if m["params"], err = json.Marshal(params); err != nil {
 			return nil, nil, invalid("the params of a call cannot be read: %v", err)
 		}
 	}
-	if size > maxRest {
-		return nil, nil, invalid("a message has more than %d bytes besides the arguments of a call", maxRest)
+	if size > most {
+		return nil, nil, invalid("a message has more than %d bytes besides the arguments of a call", most)
 	}
 	if batch {
 		rest, err = json.Marshal(messages)
@@ -64,6 +71,15 @@ func stow(body []byte) (rest []byte, stowed map[string]json.RawMessage, bad *jso
 		return nil, nil, invalid("the body cannot be read: %v", err)
 	}
 	return rest, stowed, nil
+}
+
+// messagesIn counts the messages of a body that has passed checkIDs.
+func messagesIn(body []byte) int {
+	var batch []json.RawMessage
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte{'['}) || json.Unmarshal(body, &batch) != nil {
+		return 1
+	}
+	return len(batch)
 }
 
 const stowedKey = "stowed"

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,5 +91,51 @@ func TestLinesHoldLittle(t *testing.T) {
 		if !strings.Contains(string(sent[id]), "besides the arguments") {
 			t.Errorf("a long message that is no call is answered %s", sent[id])
 		}
+	}
+}
+
+// A session keeps little of the messages that it has answered, however many were under way at once.
+func TestSessionsKeepFewMessages(t *testing.T) {
+	h := newHome(t, `{}`)
+	w := h.web(HTTPOptions{})
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	const sessions, at = 8, 240
+	long := strings.Repeat("a", maxLater-200)
+	for range sessions {
+		token := []string{"Authorization", "Bearer " + aliceToken, "Mcp-Protocol-Version", "2025-03-26"}
+		_, header, _ := w.send("POST", strings.Replace(initialize, "2025-06-18", "2025-03-26", 1), token...)
+		in := slices.Concat(token, []string{"Mcp-Session-Id", header.Get("Mcp-Session-Id")})
+		for _, bytes := range []int{maxLater, maxRest - 200} {
+			message := `{"jsonrpc":"2.0","id":5,"method":"ping","params":{"x":"` + strings.Repeat("a", bytes) + `"}}`
+			if status, _, answer := w.send("POST", message, in...); status != 400 || !strings.Contains(answer, "besides the arguments") {
+				t.Errorf("a message of %d bytes is answered %d %.100s", bytes, status, answer)
+			}
+		}
+		var batch []string
+		for i := range 64 {
+			batch = append(batch, fmt.Sprintf(`{"jsonrpc":"2.0","id":"b%d","method":"ping"}`, i))
+		}
+		var wait sync.WaitGroup
+		for i := range at {
+			wait.Go(func() {
+				w.send("POST", fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d","method":"ping","params":{"x":"%s"}}`, i, long), in...)
+			})
+			wait.Go(func() { w.send("POST", "["+strings.Join(batch, ",")+"]", in...) })
+		}
+		wait.Wait()
+		if status, _, answer := w.send("POST", `{"jsonrpc":"2.0","id":"end","method":"ping"}`, in...); status != 200 {
+			t.Errorf("after the burst: %d %s", status, answer)
+		}
+	}
+	w.CloseClientConnections()
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > sessions*2<<20 {
+		t.Errorf("%d sessions keep %d KiB", sessions, kept>>10)
+	} else {
+		t.Logf("%d sessions keep %d KiB", sessions, kept>>10)
 	}
 }

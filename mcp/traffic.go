@@ -31,10 +31,11 @@ type traffic struct {
 	mu       sync.Mutex
 	requests int
 	bytes    int64
+	queued   map[string]int // messages under way, by the number of a session
 }
 
 func newTraffic() *traffic {
-	return &traffic{answers: semaphore.NewWeighted(maxLarge), rooms: newRooms()}
+	return &traffic{answers: semaphore.NewWeighted(maxLarge), rooms: newRooms(), queued: map[string]int{}}
 }
 
 // taken is the share of one request.
@@ -48,6 +49,8 @@ type taken struct {
 	shared  body  // share of the process's bodies
 	parsing int64 // of the agent's own rooms
 	writing int64
+	session string
+	queued  int                        // messages of the session in this request
 	stowed  map[string]json.RawMessage // arguments of calls, by the text in their place
 }
 
@@ -59,6 +62,18 @@ func (t *taken) request(most int) (ok bool) {
 	}
 	t.requests++
 	t.counted = true
+	return true
+}
+
+// queue counts messages of a session, unless it has too many under way.
+func (t *taken) queue(session string, messages int) (ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.traffic.queued[session]+messages > maxQueued {
+		return false
+	}
+	t.traffic.queued[session] += messages
+	t.session, t.queued = session, messages
 	return true
 }
 
@@ -84,7 +99,7 @@ func (t *taken) answer(ctx context.Context) error {
 		return invalid("a batch asks for more than one list of tools or resource; ask for one at a time")
 	}
 	if err := t.answers.Acquire(ctx, 1); err != nil {
-		return err
+		return context.Cause(ctx)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -156,7 +171,12 @@ func (t *taken) giveBack() {
 	if t.large {
 		t.answers.Release(1)
 	}
-	t.size, t.counted, t.large, t.over, t.stowed = 0, false, false, true, nil
+	if t.queued > 0 {
+		if t.traffic.queued[t.session] -= t.queued; t.traffic.queued[t.session] == 0 {
+			delete(t.traffic.queued, t.session)
+		}
+	}
+	t.queued, t.size, t.counted, t.large, t.over, t.stowed = 0, 0, false, false, true, nil
 }
 
 // parsed says that the request has been parsed.

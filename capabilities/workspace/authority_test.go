@@ -60,6 +60,8 @@ var readers = []string{
 
 func TestMatchesWIT(t *testing.T) {
 	captest.Implements(t, wit.Capability(), Interface, []string{
+		"directory.read", "directory.read-lines", "directory.read-bytes", "directory.read-blob", "directory.list", "directory.stat",
+		"directory.read-link", "directory.history", "directory.read-revision", "directory.snapshots",
 		"directory.write", "directory.write-bytes", "directory.write-blob", "directory.replace", "directory.append",
 		"directory.append-bytes", "directory.edit", "directory.find", "directory.grep", "directory.diff", "directory.diff-revision",
 		"directory.set-mode", "directory.make-link", "directory.make-directory", "directory.move", "directory.copy",

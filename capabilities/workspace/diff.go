@@ -7,23 +7,24 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/linediff"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // maxDiff is the most bytes of a text in a diff.
 const maxDiff = 1 << 20
 
-// large has an element for each operation of this process that holds whole texts and its results. A diff takes up to 48 MiB, since
-// every byte can be a line, and an edit takes about as much.
-var large = make(chan struct{}, 4)
+// large are places for the operations of this process that hold whole texts and their results. A diff takes up to 48 MiB, since
+// every byte can be a line, and an edit takes about as much. Users take turns.
+var large = turns.New(maxLarge)
+
+const maxLarge = 4
 
 // hold waits for a place in large. Its holder waits for no other place. leave may be called again.
 func hold(ctx context.Context, what string) (leave func(), err error) {
-	select {
-	case large <- struct{}{}:
-		return sync.OnceFunc(func() { <-large }), nil
-	case <-ctx.Done():
+	if large.Take(ctx) != nil {
 		return nil, fmt.Errorf("%s: wait for others: %w", what, ctx.Err())
 	}
+	return sync.OnceFunc(large.Give), nil
 }
 
 // Diff returns a unified diff with three lines of context, which is empty if the files are equal. It is always correct, and short if

@@ -39,13 +39,9 @@ func (d *Directory) Interface() string { return Interface }
 // Size implements [abi.Sized].
 func (d *Directory) Size() int { return len(d.base) }
 
-// Quick implements [abi.Quick]. These methods only read, and readers never wait for a writer.
+// Quick implements [abi.Quick]. Methods that read are not among them: they wait until a change of a large directory is done.
 func (*Directory) Quick() []string {
-	return []string{
-		"directory.read", "directory.read-lines", "directory.read-bytes", "directory.read-blob",
-		"directory.list", "directory.stat", "directory.read-link", "directory.history",
-		"directory.read-revision", "directory.snapshots", "directory.subdirectory", "directory.read-only",
-	}
+	return []string{"directory.subdirectory", "directory.read-only"}
 }
 
 // Lists implements [abi.Bounded].

@@ -8,11 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/internal/errkind"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // DiskOptions configures a [Disk]. The zero value of a field means its default.
@@ -34,9 +36,10 @@ type DiskOptions struct {
 // It leaves out devices, pipes and sockets, names that a path could not have, and names that begin with ".stile-". A file with other
 // names on the disk (hard links) can be read. A change gives the directory its own copy of the file.
 type Disk struct {
-	root  *os.Root
-	blob  blob.Options
-	write chan struct{} // full while an operation changes something
+	root   *os.Root
+	blob   blob.Options
+	write  *turns.Places // one, for the operation that changes something
+	search *turns.Places
 }
 
 // temporary begins the names of unfinished files.
@@ -54,7 +57,7 @@ func OpenDisk(directory string, options DiskOptions) (*Disk, error) {
 		}
 	}
 	quota := blob.NewQuota("blobs of the directory", cmp.Or(options.BlobBytes, 1<<30))
-	return &Disk{root: root, blob: blob.Options{Dir: options.BlobDir, Quota: quota}, write: make(chan struct{}, 1)}, nil
+	return &Disk{root: root, blob: blob.Options{Dir: options.BlobDir, Quota: quota}, write: turns.New(1), search: turns.New(2 * runtime.GOMAXPROCS(0))}, nil
 }
 
 // Close closes the directory. Later operations fail. Blobs read before stay valid.
@@ -131,6 +134,8 @@ func above(path string, directory fs.FileInfo) (bool, error) {
 
 func (v *Disk) blobs() blob.Options { return v.blob }
 
+func (v *Disk) searching() *turns.Places { return v.search }
+
 func (v *Disk) view(ctx context.Context, base string, f func(files) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -147,12 +152,10 @@ func (v *Disk) view(ctx context.Context, base string, f func(files) error) error
 }
 
 func (v *Disk) update(ctx context.Context, base string, f func(files) error) error {
-	select {
-	case v.write <- struct{}{}:
-	case <-ctx.Done():
+	if v.write.Take(ctx) != nil {
 		return ctx.Err()
 	}
-	defer func() { <-v.write }()
+	defer v.write.Give()
 	return v.view(ctx, base, f)
 }
 

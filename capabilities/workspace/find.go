@@ -57,7 +57,7 @@ func (d *Directory) Find(ctx context.Context, pattern string, limit uint32, curs
 	err = abi.WithinRoom(ctx, func(room int64) (int64, error) {
 		found = Found{}
 		size := int64(0)
-		err := d.view(ctx, "find", func(o *op) error {
+		err := d.search(ctx, "find", func(o *op) error {
 			w := walk{op: o, budget: d.budget()}
 			return w.run(g.all[0].prefix, from.path, func(path string, _ Entry) error {
 				if g.match(path) {

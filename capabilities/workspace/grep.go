@@ -74,7 +74,7 @@ func (d *Directory) Grep(ctx context.Context, pattern string, search Search, lim
 	most := int64(maxMatched+(2*MaxContext+1)*maxShown+maxPath) + int64(s.limit)*s.perMatch()
 	err = abi.WithinRoom(ctx, func(room int64) (wants int64, err error) {
 		s.page, s.text, s.paths, s.room = Matches{}, 0, 0, room
-		if err = d.view(ctx, "grep", func(o *op) error { return s.search(walk{op: o, budget: d.budget()}, from) }); errors.Is(err, errNoRoom) {
+		if err = d.search(ctx, "grep", func(o *op) error { return s.search(walk{op: o, budget: d.budget()}, from) }); errors.Is(err, errNoRoom) {
 			s.page = Matches{}
 			return most, nil
 		}

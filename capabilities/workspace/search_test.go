@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"unicode/utf8"
 
@@ -16,6 +18,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // find returns all pages.
@@ -545,8 +548,8 @@ func TestDiffTakesLittle(t *testing.T) {
 func TestLargeTextsTakeTurns(t *testing.T) {
 	d := opened(t, Options{}).Workspace("w")
 	write(t, d, "file", "text")
-	for range cap(large) {
-		large <- struct{}{}
+	if err := large.TakeFor(t.Context(), "greedy", maxLarge); err != nil {
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -557,15 +560,87 @@ func TestLargeTextsTakeTurns(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for range cap(large) {
-		<-large
+	var all sync.WaitGroup
+	var before atomic.Int64 // places that the user has had before the other one
+	take := func(user string, do func()) {
+		all.Go(func() {
+			leave, err := hold(turns.For(t.Context(), user), "edit")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer leave()
+			do()
+		})
 	}
+	const many = 40
+	for range many {
+		take("greedy", func() { before.Add(1) })
+	}
+	for large.Waiting() < many {
+		runtime.Gosched()
+	}
+	take("other", func() {
+		if n := before.Load(); n > 1 {
+			t.Errorf("a user waited for %d places of another", n)
+		}
+	})
+	for large.Waiting() < many+1 {
+		runtime.Gosched()
+	}
+	large.GiveBack(1) // one at a time
+	all.Wait()
+	large.GiveBack(maxLarge - 1)
 	if err := d.Edit(t.Context(), "file", []Replacement{{"text", "word"}}); err != nil {
 		t.Error(err)
 	}
-	if len(large) != 0 {
-		t.Errorf("%d places are held by nobody", len(large))
+	if !large.TryTake("", maxLarge) {
+		t.Fatal("places are held by nobody")
 	}
+	large.GiveBack(maxLarge)
+}
+
+// TestSearchesTakeTurns has a user search in many guests at once: others can read meanwhile, and their searches do not wait for all of them.
+func TestSearchesTakeTurns(t *testing.T) { onBoth(t, testSearchesTakeTurns) }
+
+func testSearchesTakeTurns(t *testing.T, d *Directory) {
+	write(t, d, "file", "text")
+	greedy, other := turns.For(t.Context(), "greedy"), turns.For(t.Context(), "other")
+	inside, end := make(chan struct{}, 40), make(chan struct{})
+	var all sync.WaitGroup
+	for range cap(inside) {
+		all.Go(func() {
+			err := d.search(greedy, "grep", func(*op) error {
+				inside <- struct{}{}
+				<-end
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	waiting := func() int { return d.volume.searching().Waiting() }
+	for len(inside)+waiting() < cap(inside) {
+		runtime.Gosched()
+	}
+	if got := read(t, d, "file"); got != "text" {
+		t.Errorf("got %q", got)
+	}
+	before, found := waiting(), make(chan struct{})
+	all.Go(func() {
+		defer close(found)
+		if got, err := d.Find(other, "*", 10, nil); err != nil || len(got.Paths) != 1 {
+			t.Errorf("got %v, %v", got, err)
+		}
+	})
+	for waiting() == before {
+		runtime.Gosched()
+	}
+	end <- struct{}{} // one search of the first user ends
+	<-found
+	close(end)
+	all.Wait()
 }
 
 // A diff makes one text of the other when each hunk is taken at its word, as git apply does.

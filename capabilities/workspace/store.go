@@ -12,6 +12,7 @@ import (
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // DefaultBytes is how much the files of a workspace hold together unless options say otherwise.
@@ -49,6 +50,7 @@ type Store struct {
 	options Options
 	blobs   *blob.Quota
 	batch   int // files in one transaction; tests lower it
+	search  *turns.Places
 }
 
 // Open opens the store in file, and makes the file if it is missing. Its folder must exist. ctx bounds only the opening.
@@ -66,7 +68,7 @@ func Open(ctx context.Context, file string, options Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{db: db, options: options, blobs: blob.NewQuota("workspace blobs", options.BlobBytes), batch: defaultBatch}, nil
+	return &Store{db: db, options: options, blobs: blob.NewQuota("workspace blobs", options.BlobBytes), batch: defaultBatch, search: turns.New(maxSearches)}, nil
 }
 
 // Close waits for running operations and closes the file. It is idempotent. Later operations return abi.ErrUnavailable. Blobs read
@@ -121,6 +123,11 @@ type stored struct {
 func (v *stored) blobs() blob.Options {
 	return blob.Options{Dir: v.store.options.BlobDir, Quota: v.store.blobs}
 }
+
+// maxSearches leaves a connection to reads. A guest keeps its turn to execute during one, and others would wait for that.
+const maxSearches = sqlite.Readers - 1
+
+func (v *stored) searching() *turns.Places { return v.store.search }
 
 func (v *stored) tree(ctx context.Context, c *sqlite.Conn, base string) *tree {
 	return &tree{ctx: ctx, conn: c, options: &v.store.options, workspace: v.name, base: base, batch: v.store.batch}

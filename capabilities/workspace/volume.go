@@ -12,6 +12,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // volume keeps files: a workspace of a [Store], or a directory of a [Disk]. The base of an operation is the directory that its
@@ -21,6 +22,8 @@ type volume interface {
 	update(ctx context.Context, base string, f func(files) error) error
 	// blobs configures how blobs of its files are kept.
 	blobs() blob.Options
+	// searching are the places for views that take long.
+	searching() *turns.Places
 }
 
 // files are those below one base during one operation. Paths are relative to the base: "" for itself, else "/a/b". They contain no
@@ -93,6 +96,16 @@ type op struct {
 
 func (d *Directory) view(ctx context.Context, name string, f func(*op) error) error {
 	return d.volume.view(ctx, d.base, func(all files) error { return f(&op{all, ctx, name, len(d.base)}) })
+}
+
+// search is view for one that takes long. There are so few at a time that others find a connection and a processor. Users take turns.
+func (d *Directory) search(ctx context.Context, name string, f func(*op) error) error {
+	places := d.volume.searching()
+	if places.Take(ctx) != nil {
+		return ctx.Err()
+	}
+	defer places.Give()
+	return d.view(ctx, name, f)
 }
 
 // update is view for an operation that changes something. Either all of it happens, or nothing.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
@@ -103,15 +104,23 @@ func (e *extensions) waiting(ctx context.Context, request string, flag scopeFlag
 		return r, err
 	}
 	all, err := e.Pending(ctx)
-	for _, r := range all {
-		if r.Scope == scope && r.Name == request {
-			return r, err
+	if err != nil {
+		return r, err
+	}
+	var authors []string
+	for _, one := range all {
+		if one.Scope == scope && one.Name == request {
+			r, authors = one, append(authors, fmt.Sprintf("%d by %s", one.ID, line(one.Author, 60)))
 		}
 	}
-	if err == nil {
-		err = &lifecycle.NotFoundError{What: fmt.Sprintf("request for %s that waits in scope %s; stile ext list shows what waits", line(request, 64), scope)}
+	switch len(authors) {
+	case 0:
+		return r, &lifecycle.NotFoundError{What: fmt.Sprintf("request for %s that waits in scope %s; stile ext list shows what waits", line(request, 64), scope)}
+	case 1:
+		return r, nil
+	default: // a person may have looked at another one than the name would choose
+		return r, usagef("several requests for %s wait in scope %s: %s; give the number of one", line(request, 64), scope, line(strings.Join(authors, ", "), maxListed))
 	}
-	return r, err
 }
 
 // checkDigest refuses an incomplete digest in a decision about a version. shown is the command that prints the full digest.

@@ -75,35 +75,14 @@ func (c *extList) Run(ctx context.Context, s *streams) error {
 
 // list lists what the scope sees, or everything.
 func (c *extList) list(ctx context.Context, e *extensions) ([]lifecycle.Extension, error) {
-	if !c.All {
-		viewer, err := c.viewer(e.settings)
-		if err != nil {
-			return nil, err
-		}
-		return e.List(ctx, viewer)
+	if c.All {
+		return e.ListAll(ctx)
 	}
-	active, err := e.Active(ctx)
+	viewer, err := c.viewer(e.settings)
 	if err != nil {
 		return nil, err
 	}
-	pending, err := e.Pending(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var scopes []extension.Scope
-	for _, r := range append(active, pending...) {
-		scopes = append(scopes, r.Scope)
-	}
-	slices.SortFunc(scopes, extension.Scope.Compare)
-	var all []lifecycle.Extension
-	for _, scope := range slices.Compact(scopes) {
-		seen, err := e.List(ctx, viewerOf(scope))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, slices.DeleteFunc(seen, func(one lifecycle.Extension) bool { return one.Scope != scope })...)
-	}
-	return all, nil
+	return e.List(ctx, viewer)
 }
 
 // tagsText joins tags into a line, which has room for as many tags as a manifest can have.

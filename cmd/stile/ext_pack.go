@@ -283,9 +283,10 @@ func (c *extImport) verify(ctx context.Context, s *streams, in *incoming, truste
 		if err != nil {
 			return "", &untrustedError{fmt.Errorf("%s has no signature of a trusted key: %w", c.File, err)}
 		}
-		// The signer's name is only the key's claim, and another trusted key may claim the same.
+		// The signer's name is only the key's claim, and another trusted key may claim the same. It is quoted, because it could read like
+		// a second signer.
 		key := c.Trust[slices.IndexFunc(trusted, func(k ed25519.PublicKey) bool { return k.Equal(by.Key) })]
-		signers = append(signers, fmt.Sprintf("%s on %s with the key of %s", line(by.Who, 200), when(by.When), line(key, 200)))
+		signers = append(signers, fmt.Sprintf("%q on %s with the key of %s", line(by.Who, 200), when(by.When), line(key, 200)))
 	}
 	if verifier != nil {
 		by, err := verifier.Verify(ctx, in.bundles, in.signed)

@@ -126,15 +126,20 @@ func may(bindings []extension.Binding, v *lifecycle.Version) string {
 	if len(bindings) == 0 {
 		return "    " + v.Computes() + "\n"
 	}
-	var rows [][]string
+	// Not a table, which would cut a long line: what a person grants is shown whole. A manifest bounds it.
+	width := 0
+	for _, b := range bindings {
+		width = max(width, len(b.Name))
+	}
+	var lines strings.Builder
 	for _, b := range bindings {
 		name := b.Name
 		for _, text := range extension.Describe(b) {
-			rows = append(rows, []string{name, text})
+			fmt.Fprintf(&lines, "    %-*s   %s\n", width, name, printable.Line(text))
 			name = ""
 		}
 	}
-	return table("    ", rows)
+	return lines.String()
 }
 
 func changesText(changes []extension.Change) string {
@@ -227,10 +232,11 @@ func (c *extShow) Run(ctx context.Context, s *streams) error {
 		if err != nil {
 			return err
 		}
-		tools, err := e.toolStates(ctx, r)
+		state, err := e.State(ctx, r.Scope, r.Name) // none if nothing of this name is active or waits
 		if err != nil {
 			return err
 		}
+		tools := state.Tools
 		if c.JSON {
 			return printJSON(s.out, reviewOf(review, tools))
 		}
@@ -241,17 +247,6 @@ func (c *extShow) Run(ctx context.Context, s *streams) error {
 		_, err = io.WriteString(s.out, text)
 		return err
 	})
-}
-
-// toolStates are the tools of a release, if it is active or pending.
-func (e *extensions) toolStates(ctx context.Context, r lifecycle.Release) ([]lifecycle.ToolState, error) {
-	all, err := e.List(ctx, viewerOf(r.Scope))
-	for _, one := range all {
-		if one.Scope == r.Scope && one.Name == r.Name {
-			return one.Tools, err
-		}
-	}
-	return nil, err
 }
 
 func statsText(indent string, tools []lifecycle.ToolState) string {

@@ -6,9 +6,30 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
+
+// TestReviewHasAllAuthority checks that a person sees the whole line of a rule, however long an author makes it.
+func TestReviewHasAllAuthority(t *testing.T) {
+	headers := make([]string, 64)
+	for i := range headers {
+		headers[i] = fmt.Sprintf("x-%02d-%s", i, strings.Repeat("a", 1019))
+	}
+	bindings := []extension.Binding{
+		{Name: "a", Grant: http.Rights{Rules: []http.Rule{{Host: "example.com", Path: "/" + strings.Repeat("a", 2000), Headers: append(headers[:63], "z-last"), MaxResponse: 1 << 40}}}},
+		{Name: "notes", Grant: http.Rights{Rules: []http.Rule{{Host: "example.org"}}}},
+	}
+	review := lifecycle.Review{Granted: bindings, Version: &lifecycle.Version{Manifest: &extension.Manifest{}}}
+	text := versionText(review, false)
+	for _, want := range []string{"    a       may send GET and HEAD requests to https://example.com/aaa", ", z-last, and take in up to 1.0 TiB of each response\n    notes   may send"} {
+		if !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
+			i := strings.Index(text, "notes   may")
+			t.Errorf("%q is not in %.200s ... %s", want, text, text[max(0, i-200):])
+		}
+	}
+}
 
 // A reviewer sees every text of a tool that an agent reads, or how much is left out and the command that shows it.
 func TestReviewHasAllTexts(t *testing.T) {

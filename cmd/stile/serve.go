@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/stilehost/stile/extension/web"
 	"github.com/stilehost/stile/mcp"
 )
@@ -96,14 +94,18 @@ func (c *serveRun) serve(ctx context.Context, s *streams, e *extensions, server 
 			return err
 		}
 	}
-	listener = netutil.LimitListener(listener, maxConnections)
+	listener = newConnections(listener, maxConnections)
 	scheme, certificate := "http", (*x509.Certificate)(nil)
 	if config != nil {
 		scheme, certificate, listener = "https", config.Certificates[0].Leaf, tls.NewListener(listener, config)
 	}
 	hosts := c.hosts(at, certificate)
-	pages := web.New(web.Options{Manager: e.Manager, Hosts: hosts, Person: person, TLS: config != nil, Logger: e.logger})
-	agents, err := server.Handler(mcp.HTTPOptions{Hosts: hosts, Holder: holders(file, e.logger)})
+	pages := web.New(web.Options{
+		Manager: e.Manager, Hosts: hosts, Person: person, TLS: config != nil, Logger: e.logger,
+		SignedIn: func(r *http.Request) { used(r, person) },
+	})
+	holder := holders(file, e.logger)
+	agents, err := server.Handler(mcp.HTTPOptions{Hosts: hosts, Holder: holder})
 	if err != nil {
 		return err
 	}
@@ -116,11 +118,12 @@ func (c *serveRun) serve(ctx context.Context, s *streams, e *extensions, server 
 	}
 	gate := &gate{}
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", gate.handler(agents))
+	mux.Handle("/mcp", gate.handler(usedByAgents(agents, holder)))
 	mux.Handle("/", pages)
 	h := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
-		ErrorLog: slog.NewLogLogger(e.logger.Handler(), slog.LevelDebug), // strangers' requests are not logged
+		ConnContext: withConnection,
+		ErrorLog:    slog.NewLogLogger(e.logger.Handler(), slog.LevelDebug), // strangers' requests are not logged
 	}
 	served := make(chan error, 1)
 	go func() { served <- h.Serve(listener) }()
@@ -151,8 +154,8 @@ func (c *serveRun) serve(ctx context.Context, s *streams, e *extensions, server 
 	return err
 }
 
-// maxConnections is how many connections the server has at once, strangers' included. Further ones wait; an idle connection ends after
-// [http.Server.IdleTimeout].
+// maxConnections is how many connections the server has at once, strangers' included. Further ones take the places of others, as
+// [connections] says.
 const maxConnections = 1024
 
 // tls reads the certificate. It returns nil if there is none.

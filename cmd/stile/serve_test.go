@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -286,48 +287,74 @@ func TestServeOwnListener(t *testing.T) {
 	}
 }
 
-// TestServeConnections opens more connections than the server has at once, without a token. One more waits until another ends.
+// TestServeConnections has strangers open twice as many connections as the server has at once, and read nothing of what they ask for. Those
+// that come are answered, and the connections of an agent and of a person stay.
 func TestServeConnections(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	_, address, _ := h.serve()
-	ask := func() net.Conn {
+	token := strings.TrimSpace(h.stile("serve", "token", "add", "claude"))
+	operator := filepath.Join(t.TempDir(), "operator")
+	_, address, _ := h.serve("--listen", "127.0.0.1:0", "--operator-token-file", operator)
+	open := func() net.Conn {
+		t.Helper()
 		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		if _, err := io.WriteString(c, "POST /mcp HTTP/1.1\r\nHost: "+address+"\r\nContent-Length: 0\r\n\r\n"); err != nil {
+		if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
-	answered := func(c net.Conn, within time.Duration) bool {
-		if err := c.SetReadDeadline(time.Now().Add(within)); err != nil {
+	ask := func(c net.Conn, method, path, body string, headers ...string) (status int, header http.Header) {
+		t.Helper()
+		if _, err := fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n%s\r\n%s", method, path, address, len(body), strings.Join(headers, "\r\n")+"\r\n", body); err != nil {
 			t.Fatal(err)
 		}
-		text := make([]byte, 12)
-		_, err := io.ReadFull(c, text)
-		return err == nil && string(text) == "HTTP/1.1 401"
-	}
-	first := ask()
-	for i := range maxConnections {
-		c := first
-		if i > 0 {
-			c = ask()
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if !answered(c, time.Minute) {
-			t.Fatalf("connection %d is not answered", i)
+		if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode, answer.Header
+	}
+	text, err := os.ReadFile(operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, person := open(), open()
+	initialize := func(c net.Conn) {
+		t.Helper()
+		status, _ := ask(c, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`,
+			"Authorization: Bearer "+token, "Content-Type: application/json", "Accept: application/json, text/event-stream")
+		if status != http.StatusOK {
+			t.Errorf("an agent gets status %d", status)
 		}
 	}
-	last := ask()
-	if answered(last, 100*time.Millisecond) {
-		t.Error("there are more connections than allowed")
+	initialize(agent)
+	_, signedIn := ask(person, "POST", "/sign-in", url.Values{"token": {strings.TrimSpace(string(text))}}.Encode(), "Content-Type: application/x-www-form-urlencoded")
+	cookie, _, _ := strings.Cut(signedIn.Get("Set-Cookie"), ";")
+	look := func() {
+		t.Helper()
+		if status, _ := ask(person, "GET", signedIn.Get("Location"), "", "Cookie: "+cookie); status != http.StatusOK {
+			t.Errorf("a person gets status %d", status)
+		}
 	}
-	_ = first.Close()
-	if !answered(last, time.Minute) {
-		t.Error("a connection is not answered after another one ended")
+	look()
+	deaf := []byte(strings.Repeat("GET /style.css HTTP/1.1\r\nHost: "+address+"\r\n\r\n", 100))
+	for i := range 2 * maxConnections {
+		c := open()
+		if _, err := c.Write(deaf); err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
 	}
+	initialize(open())
+	initialize(agent)
+	look()
 }
 
 // TestServeOperatorToken shows the operator token only on a terminal.

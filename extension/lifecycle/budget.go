@@ -13,10 +13,10 @@ import (
 
 // BudgetError reports that an author or a scope would exceed the policy's limits.
 type BudgetError struct {
-	// Budget is "builds an hour" or "extensions in a scope".
+	// Budget is "builds an hour", "extensions in a scope", or bytes of definitions.
 	Budget string
 	Limit  int
-	// Field is the field of policy.json that sets the limit.
+	// Field is the field of policy.json that sets the limit. It is empty if none does.
 	Field string
 	// Next is when one more is possible; zero if waiting does not help.
 	Next time.Time
@@ -28,7 +28,11 @@ func (e *BudgetError) Error() string {
 	if !e.Next.IsZero() {
 		until = e.Next.UTC().Format(time.RFC3339)
 	}
-	return fmt.Sprintf("the limit of %d %s is reached until %s; it is %s in policy.json", e.Limit, e.Budget, until, e.Field)
+	text := fmt.Sprintf("the limit of %d %s is reached until %s", e.Limit, e.Budget, until)
+	if e.Field != "" {
+		text += fmt.Sprintf("; it is %s in policy.json", e.Field)
+	}
+	return text
 }
 
 // counted is a row that counts a build, or 0.
@@ -91,6 +95,29 @@ func (m *Manager) checkRoom(ctx context.Context, c *sqlite.Conn, scope extension
 		err = &BudgetError{Budget: "extensions in a scope", Limit: limit, Field: "limits.extensionsPerScope"}
 	}
 	return err
+}
+
+// Every process keeps the definitions of all active extensions in memory, because a list of tools and a call need them.
+const (
+	maxScopeDefinitions = 16 << 20 // bytes of the records of one scope
+	maxDefinitions      = 96 << 20 // bytes of the records of all scopes
+)
+
+// checkDefinitions checks what the active extensions of a scope, and of all scopes, keep in memory.
+func (m *Manager) checkDefinitions(ctx context.Context, c *sqlite.Conn, scope extension.Scope) error {
+	var all, own int64
+	const query = `SELECT coalesce(sum(size), 0), coalesce(sum(iif(scope = ?, size, 0)), 0) FROM
+		(SELECT scope, octet_length(record) AS size FROM release JOIN version ON version.digest = release.digest WHERE state = 'active')`
+	switch err := c.Row(ctx, query, scope.String()).Scan(&all, &own); {
+	case err != nil:
+		return err
+	case own > maxScopeDefinitions:
+		return &BudgetError{Budget: "bytes of definitions of active extensions in a scope", Limit: maxScopeDefinitions}
+	case all > maxDefinitions:
+		return &BudgetError{Budget: "bytes of definitions of active extensions in all scopes", Limit: maxDefinitions}
+	default:
+		return nil
+	}
 }
 
 // checkNames refuses tools that cannot be registered, including those whose full names belong to another extension, in any scope.

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -211,4 +212,41 @@ func TestBudgetOfGenerations(t *testing.T) {
 	}
 	now = now.Add(time.Hour)
 	end(begin())
+}
+
+// TestDefinitionsAreBounded activates extensions with large definitions, which every process keeps in memory, until their scope has no room, and
+// then until no scope has.
+func TestDefinitionsAreBounded(t *testing.T) {
+	m := newHome(t).open()
+	active := 0
+	for _, err := m.Write(t.Context(), large("a0")); err == nil && active < 20; _, err = m.Write(t.Context(), large(fmt.Sprint("a", active))) {
+		active++
+	}
+	const size = largeTools * largeDescription
+	if most := maxScopeDefinitions / size; active != most {
+		t.Errorf("%d are active, want %d", active, most)
+	}
+	_, err := m.Write(t.Context(), large("more"))
+	if full, ok := errors.AsType[*BudgetError](err); !ok || full.Limit != maxScopeDefinitions || strings.Contains(err.Error(), "policy.json") {
+		t.Errorf("got %v", err)
+	}
+	write(t, m, draft("small", "1", "")) // there is room for it
+	another := large("other")
+	another.Scope = extension.Scope{Kind: extension.Shared}
+	asked := write(t, m, another).Release // a request that waits takes no memory
+	for i := range maxDefinitions/size - active {
+		alter(t, m, fmt.Sprintf(`INSERT INTO release (scope, name, digest, state, author, asked)
+			SELECT 'agent:of%d', name, digest, 'active', author, asked FROM release WHERE scope = 'agent:a' AND name = 'a0'`, i))
+	}
+	d := person
+	d.Release, d.Digest = asked.ID, asked.Digest
+	if _, err := m.Approve(t.Context(), d); !errors.As(err, new(*BudgetError)) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := m.Remove(t.Context(), own, "a1", person); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Approve(t.Context(), d); err != nil {
+		t.Error(err)
+	}
 }

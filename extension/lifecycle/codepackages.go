@@ -85,7 +85,7 @@ func (p *CodePackages) Resolve(ctx context.Context, imports []string) (fs.FS, er
 		d := direct[name]
 		return strings.Join([]string{p.viewer.String(), name, d.Version, d.Integrity}, "\n")
 	}
-	unnamed := slices.DeleteFunc(m.Policy().Unnamed(names, m.declaredFor(p.viewer)), func(name string) bool { return m.allowed.has(key(name)) })
+	unnamed := slices.DeleteFunc(m.Policy().Unnamed(names, m.declaredFor(p.viewer)), func(name string) bool { return m.codeAllows.has(key(name)) })
 	if len(unnamed) == 0 {
 		return found.FS, nil
 	}
@@ -120,7 +120,7 @@ func (p *CodePackages) Resolve(ctx context.Context, imports []string) (fs.FS, er
 		return nil, &PackagesError{unnamed, "a person said no"}
 	}
 	for _, name := range unnamed {
-		m.allowed.add(key(name))
+		m.codeAllows.add(key(name))
 	}
 	return found.FS, nil
 }

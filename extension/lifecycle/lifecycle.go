@@ -109,8 +109,8 @@ type Manager struct {
 	superseded []*active                            // still have running calls
 	changed    chan struct{}                        // closed when releases change
 
-	questions questions       // wait for a person
-	allowed   allowedPackages // by persons, for code that is no extension
+	questions  questions       // wait for a person
+	codeAllows allowedPackages // by persons, for code that is no extension
 
 	climbing sync.Mutex          // held while ladders are looked up or made
 	ladders  map[string]*rungsOf // by the name of an agent
@@ -141,7 +141,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 		o.step = func(string) {}
 	}
 	db, err := sqlite.Open(ctx, filepath.Join(o.Dir, File), schema)
-	if sqlite.NoRoom(err) && o.reserve().Spend() {
+	for sqlite.NoRoom(err) && (o.reserve().Lend() || o.reserve().Spend()) {
 		db, err = sqlite.Open(ctx, filepath.Join(o.Dir, File), schema)
 	}
 	if err != nil {
@@ -185,7 +185,9 @@ func (m *Manager) Close() error {
 	m.stop()
 	m.wait.Wait()
 	m.stamp.Close()
-	return errors.Join(err, m.db.Close())
+	err = errors.Join(err, m.db.Close())
+	_ = m.options.reserve().Fill() // takes back what an open store takes on a full disk; the next process warns of what is missing
+	return err
 }
 
 // Changed returns a channel that is closed when the tools or their authority change, in this process or another.

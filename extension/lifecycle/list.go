@@ -42,30 +42,39 @@ type ToolState struct {
 }
 
 // List returns what a viewer sees, the narrowest scope first, then by name. It includes broken extensions with the reason.
-// Only the author and a person see pending versions.
+// Only the author and a person see pending versions. Of each tool's description it has the first 500 bytes: all of them can have
+// 2 MiB for each extension.
 func (m *Manager) List(ctx context.Context, v Viewer) ([]Extension, error) {
-	return m.list(ctx, v, math.MaxInt, true)
+	return m.list(ctx, v, listing{most: listed, counted: true})
 }
 
-// Overview is List without statistics, and with the first bytes of each tool's description: all of them can have 2 MiB for each
-// extension.
+// Overview is List without statistics.
 func (m *Manager) Overview(ctx context.Context, v Viewer) ([]Extension, error) {
-	const most = 500
-	return m.list(ctx, v, most, false)
+	return m.list(ctx, v, listing{most: listed})
 }
 
 // Statistics is List without descriptions of tools.
 func (m *Manager) Statistics(ctx context.Context, v Viewer) ([]Extension, error) {
-	return m.list(ctx, v, 0, true)
+	return m.list(ctx, v, listing{counted: true})
 }
 
-// list lists what a viewer sees, with at most so many bytes of each tool's description.
-func (m *Manager) list(ctx context.Context, v Viewer, most int, counted bool) (list []Extension, err error) {
+// ListAll is List for a person and all scopes, each by itself: no tool is shadowed.
+func (m *Manager) ListAll(ctx context.Context) (list []Extension, err error) {
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		list = nil
-		narrower := map[string]extension.Scope{}
-		for _, scope := range v.scopes() {
-			all, err := m.listScope(ctx, c, v, scope, narrower, most, counted)
+		var texts []string
+		if err := c.Row(ctx, "SELECT json_group_array(scope) FROM (SELECT DISTINCT scope FROM release WHERE "+isLive+")").Scan(asJSON{&texts}); err != nil {
+			return err
+		}
+		var scopes []extension.Scope
+		for _, text := range texts {
+			if scope, err := extension.ParseScope(text); err == nil { // who lists releases reports the others
+				scopes = append(scopes, scope)
+			}
+		}
+		slices.SortFunc(scopes, extension.Scope.Compare)
+		for _, scope := range scopes {
+			all, err := m.listScope(ctx, c, Viewer{Person: true}, scope, map[string]extension.Scope{}, listing{most: listed, counted: true})
 			if err != nil {
 				return err
 			}
@@ -76,9 +85,47 @@ func (m *Manager) list(ctx context.Context, v Viewer, most int, counted bool) (l
 	return list, err
 }
 
-func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, v Viewer, scope extension.Scope, narrower map[string]extension.Scope, most int, counted bool) (list []Extension, err error) {
-	const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND " + isLive + " ORDER BY name, id"
-	for row, err := range c.Rows(ctx, query, scope.String()) {
+// State returns the state of one extension for a person, with whole descriptions. It is zero if there is neither an active nor a
+// pending release.
+func (m *Manager) State(ctx context.Context, scope extension.Scope, name string) (e Extension, err error) {
+	err = m.db.View(ctx, func(c *sqlite.Conn) error {
+		all, err := m.listScope(ctx, c, Viewer{Person: true}, scope, map[string]extension.Scope{}, listing{most: math.MaxInt, counted: true, name: name})
+		if len(all) > 0 {
+			e = all[0]
+		}
+		return err
+	})
+	return e, err
+}
+
+// listing is what a list has: so many bytes of each tool's description, statistics, and one extension or all.
+type listing struct {
+	most    int
+	counted bool
+	name    string // empty for all
+}
+
+const listed = 500 // bytes of a tool's description
+
+func (m *Manager) list(ctx context.Context, v Viewer, l listing) (list []Extension, err error) {
+	err = m.db.View(ctx, func(c *sqlite.Conn) error {
+		list = nil
+		narrower := map[string]extension.Scope{}
+		for _, scope := range v.scopes() {
+			all, err := m.listScope(ctx, c, v, scope, narrower, l)
+			if err != nil {
+				return err
+			}
+			list = append(list, all...)
+		}
+		return nil
+	})
+	return list, err
+}
+
+func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, v Viewer, scope extension.Scope, narrower map[string]extension.Scope, l listing) (list []Extension, err error) {
+	const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ?1 AND (?2 = '' OR name = ?2) AND " + isLive + " ORDER BY name, id"
+	for row, err := range c.Rows(ctx, query, scope.String(), l.name) {
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +147,7 @@ func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, v Viewer, scope
 		}
 	}
 	var stats map[toolName]Stats
-	if counted && len(list) > 0 {
+	if l.counted && len(list) > 0 {
 		if stats, err = toolStats(ctx, c, scope); err != nil {
 			return nil, err
 		}
@@ -124,7 +171,7 @@ func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, v Viewer, scope
 		}
 		e.Version, e.Description, e.Tags = manifest.Version, manifest.Description, manifest.Tags
 		for _, t := range version.Tools {
-			s := ToolState{Name: extension.ToolName(e.Name, t.Name), Description: printable.Cut(t.Description, most), Stats: stats[toolName{e.Name, t.Name}]}
+			s := ToolState{Name: extension.ToolName(e.Name, t.Name), Description: printable.Cut(t.Description, l.most), Stats: stats[toolName{e.Name, t.Name}]}
 			if by, ok := narrower[s.Name]; ok {
 				s.ShadowedBy = &by
 			} else if e.Active != nil {
@@ -188,7 +235,7 @@ func (m *Manager) Find(ctx context.Context, v Viewer, name string) (r Release, e
 		for _, state := range []State{Active, Pending} {
 			for _, scope := range v.scopes() {
 				var found bool
-				const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND state = ? ORDER BY id DESC"
+				const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND state = ? AND " + isLive + " ORDER BY id DESC"
 				if r, found, err = v.first(ctx, c, query, scope.String(), name, state); found || err != nil {
 					return err
 				}
@@ -222,11 +269,12 @@ func (v Viewer) first(ctx context.Context, c *sqlite.Conn, query string, args ..
 func (m *Manager) FindVersion(ctx context.Context, v Viewer, name, digest string) (Release, error) {
 	var found []Release
 	for _, scope := range v.scopes() {
-		all, err := m.releasesWhere(ctx, "SELECT "+releaseColumns+" FROM release WHERE scope = ? AND name = ? ORDER BY id DESC", scope.String(), name)
+		const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ?1 AND name = ?2 AND digest >= ?3 AND digest < ?3 || 'g' ORDER BY id DESC"
+		all, err := m.releasesWhere(ctx, query, scope.String(), name, digest)
 		if err != nil {
 			return Release{}, err
 		}
-		found = slices.DeleteFunc(all, func(r Release) bool { return !v.Sees(r) || !strings.HasPrefix(r.Digest, digest) })
+		found = slices.DeleteFunc(all, func(r Release) bool { return !v.Sees(r) })
 		if len(found) > 0 {
 			break
 		}
@@ -422,7 +470,7 @@ func (m *Manager) Prune(ctx context.Context, scope extension.Scope, unused time.
 	now := m.options.Now()
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		all = nil
-		list, err := m.listScope(ctx, c, Viewer{}, scope, map[string]extension.Scope{}, 0, true)
+		list, err := m.listScope(ctx, c, Viewer{}, scope, map[string]extension.Scope{}, listing{counted: true})
 		if err != nil {
 			return err
 		}

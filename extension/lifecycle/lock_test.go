@@ -295,6 +295,58 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 	}
 }
 
+// TestOftenReplaced decides about an extension that its author has written 20,000 times in each way: replaced, withdrawn and removed. No
+// transaction reads all of them.
+func TestOftenReplaced(t *testing.T) {
+	m := newHome(t).open()
+	first := write(t, m, draft("notes", "1", "")).Version.Digest
+	second := write(t, m, draft("notes", "2", "")).Version.Digest
+	if err := m.db.Update(t.Context(), func(c *sqlite.Conn) error {
+		const before = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) "
+		for _, query := range []string{
+			before + "INSERT INTO version SELECT printf('%064d', i), 'notes', '', '' FROM n",
+			before + "INSERT INTO content (version, author, ran, source, component) SELECT printf('%064d', i), 'agent:a', 1, 0, 0 FROM n",
+			before + `INSERT INTO release (scope, name, digest, state, author, asked, decided, decider)
+				SELECT 'agent:a', 'notes', printf('%064d', i), value, 'agent:a', i, i, 'policy' FROM n, json_each('["superseded", "withdrawn", "removed"]')`,
+		} {
+			if _, err := c.Exec(t.Context(), query); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, do := range []struct {
+		name string
+		do   func(ctx context.Context) error
+	}{
+		{"write", func(ctx context.Context) error { _, err := m.Write(ctx, draft("notes", "3", "")); return err }},
+		{"roll back", func(ctx context.Context) error { _, err := m.Rollback(ctx, own, "notes", first, person); return err }},
+		{"promote", func(ctx context.Context) error {
+			_, err := m.Promote(ctx, own, everybody, "notes", "user:tom", "test")
+			return err
+		}},
+		{"remove", func(ctx context.Context) error { _, err := m.Remove(ctx, own, "notes", person); return err }},
+		{"write again", func(ctx context.Context) error { _, err := m.Write(ctx, draft("notes", "4", "")); return err }},
+		{"revoke", func(ctx context.Context) error { _, err := m.Revoke(ctx, own, "notes", person); return err }},
+	} {
+		var most int64
+		ctx := sqlite.Observe(t.Context(), func() func(sqlite.Work) { return func(w sqlite.Work) { most = max(most, w.Pages) } })
+		if err := do.do(ctx); err != nil || most > 2000 {
+			t.Errorf("%s: one transaction looked up %d pages, %v", do.name, most, err)
+		}
+	}
+	for _, digest := range []string{"", second, second[:MinDigest]} {
+		if r, err := m.Earlier(t.Context(), own, "notes", digest); err != nil || digest != "" && r.Digest != second {
+			t.Errorf("%q: got %+v, %v", digest, r, err)
+		}
+	}
+	if _, err := m.Earlier(t.Context(), own, "notes", strings.Repeat("0", DigestSize-5)); !errors.As(err, new(*NotFoundError)) {
+		t.Errorf("a beginning of many: %v", err)
+	}
+}
+
 // TestCallsInTurnAreForgotten calls many tools in turn. For each, it keeps about as many calls as for a tool that is called alone.
 func TestCallsInTurnAreForgotten(t *testing.T) {
 	const tools, more = 64, 200

@@ -8,9 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
 	"github.com/stilehost/stile/internal/sqlite"
@@ -258,18 +261,22 @@ func TestLoadsWaitForRoom(t *testing.T) {
 // An overview of large extensions takes a small part of what their tools' descriptions have.
 func TestOverview(t *testing.T) {
 	m := newHome(t).open()
-	const tools, size = 100, 16_000
-	names, source := make([]string, tools), `import { extension } from "stile"; const tools: any = {};`
-	for i := range names {
-		names[i] = fmt.Sprintf("get%d", i)
-	}
-	source += fmt.Sprintf(`for (let i = 0; i < %d; i++) tools["get" + i] = { description: ("" + i).padEnd(%d, "x"), input: { type: "object" }, run: async () => 1 };`, tools, size)
-	write(t, m, tool("large", strings.Join(names, ","), source+" export default extension({ tools });", ""))
+	const tools, size = largeTools, largeDescription
+	write(t, m, large("large"))
 	for _, c := range []struct {
 		name string
 		list func(context.Context, Viewer) ([]Extension, error)
 		each int
-	}{{"list", m.List, size}, {"overview", m.Overview, 500}} {
+	}{
+		{"list", m.List, listed},
+		{"overview", m.Overview, listed},
+		{"statistics", m.Statistics, 0},
+		{"all", func(ctx context.Context, _ Viewer) ([]Extension, error) { return m.ListAll(ctx) }, listed},
+		{"one", func(ctx context.Context, _ Viewer) ([]Extension, error) {
+			e, err := m.State(ctx, own, "large")
+			return []Extension{e}, err
+		}, size},
+	} {
 		list, err := c.list(t.Context(), agent)
 		if err != nil || len(list) != 1 || len(list[0].Tools) != tools {
 			t.Fatalf("%s: %d, %v", c.name, len(list), err)
@@ -279,6 +286,53 @@ func TestOverview(t *testing.T) {
 				t.Errorf("%s: %s has %d bytes", c.name, tool.Name, len(tool.Description))
 			}
 		}
+	}
+}
+
+const (
+	largeTools       = 100
+	largeDescription = 16_000 // bytes of each tool's
+)
+
+// large is an extension whose definitions have about 1.6 MB.
+func large(name string) Draft {
+	names := make([]string, largeTools)
+	for i := range names {
+		names[i] = fmt.Sprintf("get%d", i)
+	}
+	source := fmt.Sprintf(`import { extension } from "stile"; const tools: any = {};
+		for (let i = 0; i < %d; i++) tools["get" + i] = { description: ("%s" + i).padEnd(%d, "x"), input: { type: "object" }, run: async () => 1 };
+		export default extension({ tools });`, largeTools, name, largeDescription)
+	return tool(name, strings.Join(names, ","), source, "")
+}
+
+// TestListAll checks that a list of all scopes has each extension once, the scopes in order, and what waits.
+func TestListAll(t *testing.T) {
+	m := newHome(t).open()
+	shared, other := extension.Scope{Kind: extension.Shared}, extension.Scope{Kind: extension.Agent, Owner: "b"}
+	for _, scope := range []extension.Scope{shared, other, own} {
+		d := draft("notes", strconv.Quote(scope.String()), "")
+		if scope != shared {
+			d.Author = scope.String()
+		}
+		d.Scope = scope
+		write(t, m, d)
+	}
+	list, err := m.ListAll(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scopes []extension.Scope
+	for _, e := range list {
+		if scopes = append(scopes, e.Scope); len(e.Tools) != 1 || e.Tools[0].ShadowedBy != nil || (e.Pending == nil) == (e.Active == nil) {
+			t.Errorf("got %+v", e)
+		}
+	}
+	if want := []extension.Scope{own, other, shared}; !slices.Equal(scopes, want) {
+		t.Errorf("scopes %v, want %v", scopes, want)
+	}
+	if e, err := m.State(t.Context(), other, "nothing"); err != nil || e.Name != "" {
+		t.Errorf("got %+v, %v", e, err)
 	}
 }
 

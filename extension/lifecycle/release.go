@@ -102,9 +102,9 @@ func releaseByID(ctx context.Context, c *sqlite.Conn, id int64) (Release, error)
 	return r, err
 }
 
-// releaseIn returns the release of an extension that is in a state. If several are pending, it returns the newest.
+// releaseIn returns the release of an extension that is active or pending. If several are pending, it returns the newest.
 func releaseIn(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name string, state State) (Release, error) {
-	r, err := scanRelease(c.Row(ctx, "SELECT "+releaseColumns+" FROM release WHERE scope = ? AND name = ? AND state = ? ORDER BY id DESC LIMIT 1", scope.String(), name, state).Scan)
+	r, err := scanRelease(c.Row(ctx, "SELECT "+releaseColumns+" FROM release WHERE scope = ? AND name = ? AND state = ? AND "+isLive+" ORDER BY id DESC LIMIT 1", scope.String(), name, state).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = &NotFoundError{What: fmt.Sprintf("extension %s that is %s in scope %s", name, state, scope)}
 	}
@@ -205,7 +205,7 @@ func (b *build) store(ctx context.Context, objects []stored, now time.Time) erro
 // refusedBefore reports whether a person denied these bytes, or revoked the extension and has not approved any version since. Then
 // no policy approves it.
 func refusedBefore(ctx context.Context, c *sqlite.Conn, r Release) (refused bool, err error) {
-	const query = `SELECT EXISTS (SELECT 1 FROM release WHERE scope = ?1 AND name = ?2 AND (state IN ('denied', 'revoked') AND digest = ?3 OR state = 'revoked' AND decided >=
+	const query = `SELECT EXISTS (SELECT 1 FROM release WHERE scope = ?1 AND name = ?2 AND state IN ('denied', 'revoked') AND (digest = ?3 OR state = 'revoked' AND decided >=
 		(SELECT coalesce(max(decided), 0) FROM release WHERE scope = ?1 AND name = ?2 AND state IN ('active', 'superseded') AND decider != 'policy')))`
 	err = c.Row(ctx, query, r.Scope.String(), r.Name, r.Digest).Scan(&refused)
 	return refused, err
@@ -301,6 +301,9 @@ func (m *Manager) activate(ctx context.Context, c *sqlite.Conn, r Release, v *Ve
 	}
 	const query = "UPDATE release SET state = 'active', decided = ?, decider = ?, line = ?, reason = ifnull(nullif(?, ''), reason) WHERE id = ?"
 	if _, err := c.Exec(ctx, query, at, cut(d.By), line, cut(d.Reason), r.ID); err != nil {
+		return r, err
+	}
+	if err := m.checkDefinitions(ctx, c, r.Scope); err != nil {
 		return r, err
 	}
 	const text = "INSERT INTO tool_text VALUES (?, ?, ?, ?)"
@@ -469,36 +472,46 @@ func (m *Manager) Earlier(ctx context.Context, scope extension.Scope, name, dige
 }
 
 func earlier(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name, digest string) (Release, error) {
-	const query = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND digest >= ?3 AND digest < ?3 || 'g' AND state IN ('superseded', 'revoked') ORDER BY id DESC"
-	var ended []Release
-	for row, err := range c.Rows(ctx, query, scope.String(), name, digest) {
+	const ended = " FROM release WHERE scope = ?1 AND name = ?2 AND state IN ('superseded', 'revoked') AND digest >= ?3 AND digest < ?3 || 'g'"
+	query, given := "SELECT "+releaseColumns+" FROM release INDEXED BY release_ended WHERE scope = ?1 AND name = ?2 AND state IN ('superseded', 'revoked') ORDER BY id DESC", digest != ""
+	args := []any{scope.String(), name}
+	if given {
+		var first, last sql.NullString
+		const ends = "SELECT (SELECT min(digest)" + ended + "), (SELECT max(digest)" + ended + ")"
+		if err := c.Row(ctx, ends, scope.String(), name, digest).Scan(&first, &last); err != nil {
+			return Release{}, err
+		}
+		var found []string
+		if first.Valid {
+			found = []string{first.String, last.String}
+		}
+		whole, err := oneDigest(digest, found, " in this scope")
+		if err != nil {
+			return Release{}, err
+		}
+		query = "SELECT " + releaseColumns + " FROM release INDEXED BY release_ended_digest WHERE scope = ?1 AND name = ?2 AND state IN ('superseded', 'revoked') AND digest = ?3 ORDER BY id DESC LIMIT 1"
+		args = append(args, whole)
+	}
+	var newest *Release // of those revoked
+	revoked := map[string]bool{}
+	for row, err := range c.Rows(ctx, query, args...) {
 		if err != nil {
 			return Release{}, err
 		}
 		r, err := scanRelease(row.Scan)
-		if err != nil {
-			return Release{}, err
-		}
-		ended = append(ended, r)
-	}
-	if digest != "" {
-		if _, err := oneDigest(digest, digests(ended), " in this scope"); err != nil {
-			return Release{}, err
-		}
-	}
-	revoked := map[string]bool{}
-	for _, r := range ended {
 		switch {
+		case err != nil:
+			return Release{}, err
 		case r.State == Revoked:
-			revoked[r.Digest] = true
-		case !revoked[r.Digest] && (digest != "" || r.Dropped != DroppedSource):
+			if revoked[r.Digest] = true; newest == nil {
+				newest = &r
+			}
+		case !revoked[r.Digest] && (given || r.Dropped != DroppedSource):
 			return r, nil
 		}
 	}
-	for _, r := range ended {
-		if r.State == Revoked {
-			return Release{}, &StateError{r.ID, r.State, Superseded}
-		}
+	if newest != nil {
+		return Release{}, &StateError{newest.ID, newest.State, Superseded}
 	}
 	return Release{}, &NotFoundError{What: fmt.Sprintf("version of %s to go back to in scope %s", name, scope)}
 }

@@ -240,6 +240,13 @@ ALTER TABLE head ADD COLUMN call_bytes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE head ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE head ADD COLUMN swept INTEGER NOT NULL DEFAULT 0;
 UPDATE head SET call_bytes = (SELECT coalesce(sum(length(entry) + 64), 0) FROM audit WHERE id > first AND entry LIKE '{"kind":"call"%');
+`, `
+-- What transactions look for among the releases of an extension, however many there were.
+CREATE INDEX release_refused ON release (scope, name) WHERE state IN ('denied', 'revoked');
+CREATE INDEX release_removed ON release (scope, name, digest, author) WHERE state = 'removed';
+CREATE INDEX release_accepted ON release (scope, name, decided) WHERE state IN ('active', 'superseded') AND decider != 'policy';
+CREATE INDEX release_ended ON release (scope, name) WHERE state IN ('superseded', 'revoked');
+CREATE INDEX release_ended_digest ON release (scope, name, digest) WHERE state IN ('superseded', 'revoked');
 `}}
 
 // DamagedError reports a part of the store that something else changed.

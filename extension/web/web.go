@@ -30,8 +30,8 @@ const (
 	maxSessions = 100
 	// maxForm bounds the body of a request.
 	maxForm = 64 << 10
-	// maxReviews is how many reviews are made at a time. One of a source of 8 MiB takes 300 MiB.
-	maxReviews = 2
+	// maxReviews is how many reviews are made at a time. One of a source of 8 MiB takes up to 480 MiB.
+	maxReviews = 1
 )
 
 // Options configure a Handler. Manager and Hosts are needed.
@@ -44,6 +44,8 @@ type Options struct {
 	Person string
 	// TLS is set if the pages are served over TLS, so that the cookie is restricted to TLS.
 	TLS bool
+	// SignedIn is called with each request of a person who is signed in, before it is served. Default: nothing is called.
+	SignedIn func(*http.Request)
 	// Logger receives what the person does not see. Default: nothing is logged.
 	Logger *slog.Logger
 }
@@ -166,6 +168,9 @@ func (h *Handler) signedIn(page func(http.ResponseWriter, *http.Request, session
 			}
 			http.Redirect(w, r, "/sign-in", http.StatusSeeOther)
 			return
+		}
+		if h.options.SignedIn != nil {
+			h.options.SignedIn(r)
 		}
 		if r.Method == http.MethodPost {
 			if err := r.ParseForm(); err != nil {

@@ -24,11 +24,12 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/atomicfile"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 const (
-	// readers is how many reading connections a DB opens at most. Each opens on first use.
-	readers = 4
+	// Readers is how many reading connections a DB opens at most. Each opens on first use.
+	Readers = 4
 	// busyTimeout is how long a statement waits for another process to release the file.
 	busyTimeout = 10 * time.Second
 )
@@ -51,8 +52,8 @@ type DB struct {
 	kind    string
 	file    string
 	sql     *sql.DB
-	writer  chan *Conn
-	readers chan *Conn
+	writer  pool
+	readers pool
 	closed  chan struct{}
 	close   sync.Once
 	fault   atomic.Pointer[sqlite.Error]
@@ -109,13 +110,13 @@ func open(ctx context.Context, file string, s Schema) (*DB, error) {
 		kind:    s.Kind,
 		file:    file,
 		sql:     sql.OpenDB(connector),
-		writer:  make(chan *Conn, 1),
-		readers: make(chan *Conn, readers),
+		writer:  newPool(1),
+		readers: newPool(Readers),
 		closed:  make(chan struct{}),
 	}
-	db.writer <- &Conn{db: db.sql, maxRow: s.MaxRow}
-	for range readers {
-		db.readers <- &Conn{db: db.sql, maxRow: s.MaxRow, readOnly: true}
+	db.writer.conns <- &Conn{db: db.sql, maxRow: s.MaxRow}
+	for range Readers {
+		db.readers.conns <- &Conn{db: db.sql, maxRow: s.MaxRow, readOnly: true}
 	}
 	if err := db.migrate(ctx, s); err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -123,6 +124,14 @@ func open(ctx context.Context, file string, s Schema) (*DB, error) {
 	db.version = len(s.Migrations)
 	return db, nil
 }
+
+// pool are connections of a DB. Users of [turns.For] take turns, so that one whose transactions queue delays another by one of them.
+type pool struct {
+	conns chan *Conn
+	turns *turns.Places
+}
+
+func newPool(n int) pool { return pool{make(chan *Conn, n), turns.New(n)} }
 
 // Regular returns an error if a database or one of its companions is there but is not a regular file. SQLite would block on a pipe,
 // for example.
@@ -333,10 +342,10 @@ func (db *DB) Close() error {
 	var err error
 	db.close.Do(func() {
 		close(db.closed)
-		for range readers {
-			err = errors.Join(err, (<-db.readers).close())
+		for range Readers {
+			err = errors.Join(err, (<-db.readers.conns).close())
 		}
-		err = errors.Join(err, (<-db.writer).close(), db.sql.Close())
+		err = errors.Join(err, (<-db.writer.conns).close(), db.sql.Close())
 	})
 	return err
 }
@@ -405,21 +414,25 @@ func Observe(ctx context.Context, begin func() (end func(Work))) context.Context
 }
 
 // with lends a connection of the pool to f.
-func (db *DB) with(ctx context.Context, pool chan *Conn, f func(*Conn) error) error {
+func (db *DB) with(ctx context.Context, p pool, f func(*Conn) error) error {
+	if p.turns.TakeFor(ctx, turns.User(ctx), 1) != nil {
+		return ctx.Err()
+	}
+	defer p.turns.GiveBack(1)
 	select {
 	case <-db.closed:
 		return abi.Errorf(abi.CodeUnavailable, "%s: closed", db.kind)
 	default:
 	}
 	var c *Conn
-	select {
-	case c = <-pool:
+	select { // Close takes them without a turn
+	case c = <-p.conns:
 	case <-db.closed:
 		return abi.Errorf(abi.CodeUnavailable, "%s: closed", db.kind)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { pool <- c }()
+	defer func() { p.conns <- c }()
 	if err := c.open(ctx); err != nil {
 		return db.failure(ctx, err)
 	}

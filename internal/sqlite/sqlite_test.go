@@ -9,14 +9,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 var counter = Schema{Kind: "counter", ID: 42, Migrations: []string{
@@ -78,7 +81,7 @@ func TestSettings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a ?#%41.db")
 	db := opened(t, file, counter)
 	want := map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "10000", "trusted_schema": "0"}
-	for name, pool := range map[string]chan *Conn{"writer": db.writer, "reader": db.readers} {
+	for name, pool := range map[string]pool{"writer": db.writer, "reader": db.readers} {
 		for pragma, w := range want {
 			var got string
 			err := db.with(t.Context(), pool, func(c *Conn) error { return c.Row(t.Context(), "PRAGMA "+pragma).Scan(&got) })
@@ -513,5 +516,50 @@ func TestObserve(t *testing.T) {
 		if writes := i == 0 || i == 2; writes != (w.Written >= 30) {
 			t.Errorf("transaction %d: %+v", i, w)
 		}
+	}
+}
+
+// TestUsersTakeTurns has another user's transaction come while many of one user wait.
+func TestUsersTakeTurns(t *testing.T) {
+	for name, work := range map[string]func(*DB, context.Context, func(*Conn) error) error{"write": (*DB).Update, "read": (*DB).Read} {
+		t.Run(name, func(t *testing.T) {
+			db := opened(t, filepath.Join(t.TempDir(), "n.db"), counter)
+			pool := map[string]pool{"write": db.writer, "read": db.readers}[name]
+			n := int64(cap(pool.conns))
+			if err := pool.turns.TakeFor(t.Context(), "greedy", n); err != nil {
+				t.Fatal(err)
+			}
+			const many = 40
+			var users sync.WaitGroup
+			var before atomic.Int64 // transactions that came before the other user's
+			greedy := turns.For(t.Context(), "greedy")
+			for range many {
+				users.Go(func() {
+					if err := work(db, greedy, func(*Conn) error { before.Add(1); return nil }); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			for pool.turns.Waiting() < many {
+				runtime.Gosched()
+			}
+			users.Go(func() {
+				err := work(db, turns.For(t.Context(), "other"), func(*Conn) error {
+					if n := before.Load(); n > 1 {
+						t.Errorf("%d transactions of another user came before", n)
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			for pool.turns.Waiting() < many+1 {
+				runtime.Gosched()
+			}
+			pool.turns.GiveBack(1) // one at a time
+			users.Wait()
+			pool.turns.GiveBack(n - 1)
+		})
 	}
 }

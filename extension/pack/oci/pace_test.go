@@ -6,12 +6,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	godigest "github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/stilehost/stile/extension/pack/oci"
 )
@@ -73,6 +75,52 @@ func TestSlowRegistry(t *testing.T) {
 		<-r.Context().Done()
 		return true
 	}
+	// only is silent about one kind of request, after everything else went well.
+	only := func(what string) func(http.ResponseWriter, *http.Request) bool {
+		return func(w http.ResponseWriter, r *http.Request) bool { return get(r, what) && silent(w, r) }
+	}
+	// heads sends the beginning of an answer without end.
+	heads := func(every time.Duration, part string) func(http.ResponseWriter, *http.Request) bool {
+		return func(w http.ResponseWriter, _ *http.Request) bool {
+			c, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				return false
+			}
+			defer func() { _ = c.Close() }()
+			_, err = io.WriteString(c, "HTTP/1.1 ")
+			for err == nil {
+				_ = c.SetReadDeadline(time.Now().Add(every))
+				if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+					return true // the other side has closed it
+				}
+				_, err = io.WriteString(c, part)
+			}
+			return true
+		}
+	}
+	// pages has a list of referrers that goes on, each page late.
+	pages := func(w http.ResponseWriter, r *http.Request) bool {
+		if !get(r, "/referrers/") {
+			return false
+		}
+		select {
+		case <-time.After(20 * time.Second):
+		case <-r.Context().Done():
+		}
+		w.Header().Set("Content-Type", ocispec.MediaTypeImageIndex)
+		w.Header().Set("Link", "<"+r.URL.Path+`?more>; rel="next"`)
+		_, _ = io.WriteString(w, `{"schemaVersion":2,"mediaType":"`+ocispec.MediaTypeImageIndex+`","manifests":[]}`)
+		return true
+	}
+	// token asks for a token that never comes.
+	token := func(w http.ResponseWriter, r *http.Request) bool {
+		if get(r, "/token") {
+			return silent(w, r)
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer realm="http://127.0.0.1:5000/token",service="s"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
 	for _, c := range []struct {
 		name   string
 		attack func(http.ResponseWriter, *http.Request) bool
@@ -83,6 +131,12 @@ func TestSlowRegistry(t *testing.T) {
 	}{
 		{"silent", silent, false, 0, oci.ErrSlow, time.Minute},
 		{"silent to a push", silent, true, 0, oci.ErrSlow, time.Minute},
+		{"silent about the manifest", only("/manifests/"), false, 0, oci.ErrSlow, time.Minute},
+		{"silent about signatures", only("/referrers/"), false, 0, oci.ErrSlow, time.Minute},
+		{"signatures without end", pages, false, 0, oci.ErrSlow, 3 * time.Minute},
+		{"no token", token, false, 0, oci.ErrSlow, time.Minute},
+		{"a head that does not end", heads(time.Second, "2"), false, 0, oci.ErrSlow, time.Minute},
+		{"heads before the head", heads(time.Second, "103 Early Hints\r\n\r\nHTTP/1.1 "), false, 0, oci.ErrSlow, time.Minute},
 		{"a byte a minute", drip(time.Minute, 1, p.Component), false, 0, oci.ErrSlow, 2 * time.Minute},
 		{"a byte a second", drip(time.Second, 1, p.Component), false, 0, oci.ErrSlow, 3 * time.Minute},
 		{"a byte a second, cancelled", drip(time.Second, 1, p.Component), false, 40 * time.Second, context.Canceled, 40 * time.Second},

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -122,6 +124,59 @@ func TestValidationsWaitForMemory(t *testing.T) {
 		t.Errorf("one that takes all: %v", err)
 	}
 	if !room.Decoded.TryTake("", MaxDecoded) {
+		t.Error("something was not given back")
+	}
+}
+
+// TestValidationsTakeTurns validates while another user's validations have all processors, and many wait.
+func TestValidationsTakeTurns(t *testing.T) {
+	s, err := NewCompiler().Compile(`{"type": "array", "minItems": 1}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := NewRoom()
+	all := int64(runtime.GOMAXPROCS(0))
+	if err := room.Processors.TakeFor(t.Context(), "greedy", all); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, input := range map[string]string{"right": "[0]", "wrong": "[]", "not JSON": "["} {
+		if err := s.validate(ctx, room, []byte(input)); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, without a processor: %v", name, err)
+		}
+	}
+	const many = 40
+	var users sync.WaitGroup
+	var before atomic.Int64 // turns that the user has had before the other one
+	take := func(user string, do func()) {
+		users.Go(func() {
+			if err := room.For(user).compute(t.Context(), func() error { do(); return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range many {
+		take("greedy", func() { before.Add(1) })
+	}
+	for room.Processors.Waiting() < many {
+		runtime.Gosched()
+	}
+	take("other", func() {
+		if n := before.Load(); n > 1 {
+			t.Errorf("a user waited for %d turns of another", n)
+		}
+	})
+	for room.Processors.Waiting() < many+1 {
+		runtime.Gosched()
+	}
+	room.Processors.GiveBack(1) // one at a time
+	users.Wait()
+	room.Processors.GiveBack(all - 1)
+	if err := s.validate(t.Context(), room, []byte("[0]")); err != nil {
+		t.Error(err)
+	}
+	if !room.Processors.TryTake("", all) {
 		t.Error("something was not given back")
 	}
 }

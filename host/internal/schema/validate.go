@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -128,15 +129,26 @@ func (*meter) match(p jsonschema.Regexp, s string) int {
 // The time of a step of a validation, and of reading a byte of JSON.
 const stepTime, byteTime = 50 * time.Nanosecond, 100 * time.Nanosecond
 
-// Room holds what all validations of a host share: bytes for decoded values, and steps. A validation that waits for steps already
-// has its value. Users take turns.
+// Room holds what all validations of a host share: bytes for decoded values, steps, and processors. A validation that waits for steps
+// already has its value, and one that has a processor waits for nothing. Users take turns.
 type Room struct {
-	Decoded, Steps *turns.Places
-	user           string
+	Decoded, Steps, Processors *turns.Places
+	user                       string
 }
 
 // NewRoom returns the room of a host.
-func NewRoom() Room { return Room{Decoded: turns.New(MaxDecoded), Steps: turns.New(MaxValidating)} }
+func NewRoom() Room {
+	return Room{Decoded: turns.New(MaxDecoded), Steps: turns.New(MaxValidating), Processors: turns.New(runtime.GOMAXPROCS(0))}
+}
+
+// compute has a turn on a processor for what takes long. Otherwise all others, guests included, would wait for hundreds of these at once.
+func (r Room) compute(ctx context.Context, do func() error) error {
+	if err := r.Processors.TakeFor(ctx, r.user, 1); err != nil {
+		return err
+	}
+	defer r.Processors.GiveBack(1)
+	return do()
+}
 
 // For returns the same room, for validations of a user.
 func (r Room) For(user string) Room {
@@ -162,23 +174,20 @@ func (s *Schema) Validate(ctx context.Context, room Room, input []byte) (err err
 }
 
 // validate is Validate after the input was paid for.
-func (s *Schema) validate(ctx context.Context, room Room, input []byte) (err error) {
+func (s *Schema) validate(ctx context.Context, room Room, input []byte) error {
 	if takes := min(jsonform.DecodedSize(input), MaxDecoded); takes > freeDecoded {
 		if err := room.Decoded.TakeFor(ctx, room.user, takes); err != nil {
 			return err
 		}
 		defer room.Decoded.GiveBack(takes)
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))
-	if err != nil {
-		return &InvalidError{[]abi.Problem{{Message: printable.Short("not JSON: "+err.Error(), 1<<10)}}}
-	}
-	if path, huge := hugeNumber(value); huge {
-		return &InvalidError{[]abi.Problem{{Path: pointer(path), Message: hugeNumberReason}}}
-	}
+	var value any
 	m := meter{Schema: s, left: maxSteps}
-	if !m.visit(s.root, value) {
-		return &InvalidError{[]abi.Problem{{Message: "checking it against its schema takes too many steps: use a smaller value"}}}
+	if err := room.compute(ctx, func() (err error) {
+		value, err = m.count(input)
+		return err
+	}); err != nil {
+		return err
 	}
 	steps := int64(maxSteps - m.left)
 	if err := abi.Work(ctx, time.Duration(steps)*stepTime); err != nil {
@@ -193,6 +202,26 @@ func (s *Schema) validate(ctx context.Context, room Room, input []byte) (err err
 		return err
 	}
 	defer room.Steps.GiveBack(weight)
+	return room.compute(ctx, func() error { return s.compare(value, many) })
+}
+
+// count decodes a value, and counts what its validation takes.
+func (m *meter) count(input []byte) (any, error) {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(input))
+	if err != nil {
+		return nil, &InvalidError{[]abi.Problem{{Message: printable.Short("not JSON: "+err.Error(), 1<<10)}}}
+	}
+	if path, huge := hugeNumber(value); huge {
+		return nil, &InvalidError{[]abi.Problem{{Path: pointer(path), Message: hugeNumberReason}}}
+	}
+	if !m.visit(m.root, value) {
+		return nil, &InvalidError{[]abi.Problem{{Message: "checking it against its schema takes too many steps: use a smaller value"}}}
+	}
+	return value, nil
+}
+
+// compare validates a value. many is set if its problems would be too many.
+func (s *Schema) compare(value any, many bool) (err error) {
 	defer func() {
 		if failed := recover(); failed != nil {
 			err = fmt.Errorf("validate: %v", failed)
