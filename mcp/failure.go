@@ -76,7 +76,8 @@ func (e *endpoint) explain(err error, usage host.Usage) (f failure, ok bool) {
 	switch {
 	case full:
 		f.Kind, f.Limit, f.Value = "limit", "calls", strconv.Itoa(crowded.most)
-	case errors.As(err, new(ownerError)), errors.As(err, new(*ladder.RungError)), errors.As(err, new(*ladder.UnboundError)):
+	case errors.As(err, new(ownerError)), errors.As(err, new(*ladder.RungError)), errors.As(err, new(*ladder.UnboundError)),
+		errors.As(err, new(*ladder.PackagesError)), errors.As(err, new(*lifecycle.PackagesError)), errors.As(err, new(*lifecycle.QuestionError)):
 		f.Kind = "refused"
 	case errors.As(err, new(mistake)):
 		f.Kind = "input"

@@ -151,11 +151,17 @@ type client struct {
 // person is a client that can ask; ask may be nil.
 func (h *home) person(v lifecycle.Viewer, name string, ask func(*sdk.ElicitParams) *sdk.ElicitResult) *client {
 	h.t.Helper()
+	return h.personAt("", v, name, ask)
+}
+
+// personAt is person with a version of the protocol.
+func (h *home) personAt(version string, v lifecycle.Viewer, name string, ask func(*sdk.ElicitParams) *sdk.ElicitResult) *client {
+	h.t.Helper()
 	here, there := sdk.NewInMemoryTransports()
 	served := make(chan error, 1)
 	server := h.server
 	go func() { served <- server.Serve(context.WithoutCancel(h.t.Context()), v, here) }()
-	c := connect(h.t, there, "", name, ask)
+	c := connect(h.t, there, version, name, ask)
 	h.t.Cleanup(func() {
 		_ = c.Close()
 		if err := <-served; err != nil && !errors.Is(err, ErrClosed) {

@@ -39,9 +39,18 @@ func (e *QuestionError) Error() string { return e.Reason }
 
 // questions wait for a person.
 type questions struct {
-	mu   sync.Mutex
-	last int64
-	open map[int64]*asked
+	mu      sync.Mutex
+	last    int64
+	open    map[int64]*asked
+	changed chan struct{} // closed when open changes; nil if nobody waits for that
+}
+
+// change is called with mu held.
+func (q *questions) change() {
+	if q.changed != nil {
+		close(q.changed)
+		q.changed = nil
+	}
 }
 
 type asked struct {
@@ -84,6 +93,7 @@ func (m *Manager) Ask(ctx context.Context, v Viewer, text string, done func(appr
 		q.open = map[int64]*asked{}
 	}
 	q.open[a.ID] = a
+	q.change()
 	a.stop = context.AfterFunc(ctx, func() {
 		q.take(a.ID)
 		a.end(false, context.Cause(ctx))
@@ -96,20 +106,26 @@ func (q *questions) take(id int64) *asked {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := q.open[id]
-	delete(q.open, id)
+	if a != nil {
+		delete(q.open, id)
+		q.change()
+	}
 	return a
 }
 
-// Questions returns the questions that wait, the oldest first.
-func (m *Manager) Questions() []Question {
+// Questions returns the questions that wait, the oldest first, and a channel that is closed when there are others.
+func (m *Manager) Questions() ([]Question, <-chan struct{}) {
 	q := &m.questions
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.changed == nil {
+		q.changed = make(chan struct{})
+	}
 	all := make([]Question, 0, len(q.open))
 	for _, id := range slices.Sorted(maps.Keys(q.open)) {
 		all = append(all, q.open[id].Question)
 	}
-	return all
+	return all, q.changed
 }
 
 // Answer answers a question for a person, and writes the answer into the audit log first. by and via are as in [Decision]. The error is a

@@ -69,11 +69,12 @@ func (h *Handler) overview(w http.ResponseWriter, r *http.Request, s session) {
 		h.explain(w, err)
 		return
 	}
+	questions, _ := h.options.Manager.Questions()
 	h.show(w, http.StatusOK, "overview.html", struct {
 		Session         session
 		Questions       []lifecycle.Question
 		Pending, Active []lifecycle.Release
-	}{s, h.options.Manager.Questions(), pending, active})
+	}{s, questions, pending, active})
 }
 
 // answer answers a question of code that waits.

@@ -1,0 +1,136 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/cache/cachetest"
+	"github.com/stilehost/stile/toolchain/npm"
+)
+
+const asks = `const { approved } = await tools.person.approve({ question: "Delete 40 files?" }); return approved ? "deleted" : "left";`
+
+// Code waits for a person: the one at the client if the policy trusts it, and otherwise whoever answers on the pages.
+func TestCodeAsks(t *testing.T) {
+	h := newHome(t, `{"persons": ["editor"]}`)
+	answered := func(question string, approved bool) {
+		t.Helper()
+		for {
+			all, changed := h.manager.Questions()
+			for _, q := range all {
+				if q.Of != alice.String() || !strings.Contains(q.Text, question) {
+					t.Errorf("asked %+v", q)
+				}
+				if err := h.manager.Answer(t.Context(), q.ID, approved, "user:tom", lifecycle.ViaWeb); err != nil {
+					t.Error(err)
+				}
+				if err := h.manager.Answer(t.Context(), q.ID, !approved, "user:tom", lifecycle.ViaWeb); err == nil {
+					t.Error("a question is answered twice")
+				}
+				return
+			}
+			<-changed
+		}
+	}
+	c := h.client()
+	for approved, want := range map[bool]string{true: "deleted", false: "left"} {
+		go answered("Delete 40 files?", approved)
+		if got := does[codeOutput](c, "code_run", object{"code": asks}); got.Result != want {
+			t.Errorf("got %v, want %s", got.Result, want)
+		}
+	}
+	entries, err := h.manager.Audit(t.Context(), 2)
+	if err != nil || len(entries) != 2 || entries[0].Kind != "answer" || entries[0].By != "user:tom" || !strings.Contains(entries[0].Reason, "Delete 40 files?") {
+		t.Errorf("the log has %+v, %v", entries, err)
+	}
+	// A call that ends takes its question along.
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = c.CallTool(ctx, &sdk.CallToolParams{Name: "code_run", Arguments: object{"code": asks}})
+	}()
+	until := func(count int) {
+		for {
+			all, changed := h.manager.Questions()
+			if len(all) == count {
+				return
+			}
+			<-changed
+		}
+	}
+	until(1)
+	cancel()
+	<-ended
+	until(0)
+	for action, want := range map[string]string{"accept": "deleted", "decline": "left", "cancel": "left"} {
+		var said string
+		editor := h.personAt("2025-06-18", alice, "editor", func(p *sdk.ElicitParams) *sdk.ElicitResult {
+			said = p.Message
+			return &sdk.ElicitResult{Action: action, Content: object{"approve": true}}
+		})
+		if got := does[codeOutput](editor, "code_run", object{"code": asks}); got.Result != want || !strings.Contains(said, "Delete 40 files?") {
+			t.Errorf("%s: got %v, after %q", action, got.Result, said)
+		}
+	}
+	for code, says := range map[string]string{
+		`return tools.person.approve({});`:                                                                    "the input is not",
+		`return tools.person.approve({ question: "x".repeat(5000) });`:                                        "the question has 5000 bytes",
+		`return Promise.all(Array.from({ length: 17 }, () => tools.person.approve({ question: "again?" })));`: "too many questions wait",
+	} {
+		if r := c.tool("code_run", object{"code": code}); !strings.Contains(text(r), says) {
+			t.Errorf("%s: got %s", code, text(r))
+		}
+	}
+}
+
+// A package that nobody has approved waits for a person. The policy can name it, and an answer holds for the next run.
+func TestCodePackages(t *testing.T) {
+	h := newHome(t, `{"ladder": [{"agents": ["low"], "rung": "isolate"}, {"rung": "npm"}], "persons": ["editor"], "packages": ["is-odd"]}`)
+	cacheDir, keyDir := cachetest.Dirs(t)
+	packages, err := npm.New(npm.Options{CacheDir: cacheDir, KeyDir: keyDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = packages.Close() })
+	h.options.Packages = packages
+	h.with(func(*Options) {})
+	code := func(name string) object {
+		return object{"code": fmt.Sprintf("import f from %q;\nreturn f(input);", name), "input": 3}
+	}
+	if got := does[codeOutput](h.client(), "code_run", code("is-odd")); got.Result != true {
+		t.Errorf("got %v", got.Result)
+	}
+	low := h.person(lifecycle.Viewer{User: "tom", Agent: "low"}, "test", nil)
+	if r := low.tool("code_run", code("is-odd")); !strings.Contains(text(r), "import of is-odd needs the rung npm (2)") {
+		t.Errorf("got %s", text(r))
+	}
+	asked, approve := 0, false
+	editor := h.personAt("2025-06-18", alice, "editor", func(p *sdk.ElicitParams) *sdk.ElicitResult {
+		asked++
+		if !strings.Contains(p.Message, "is-even 1.0.0, MIT") || !strings.Contains(p.Message, "sha512-") {
+			t.Errorf("asked %s", p.Message)
+		}
+		return &sdk.ElicitResult{Action: "accept", Content: object{"approve": approve}}
+	})
+	if r := editor.tool("code_run", code("is-even")); !strings.Contains(text(r), "is-even cannot be imported: a person said no") {
+		t.Errorf("got %s", text(r))
+	}
+	approve = true
+	for range 2 {
+		if got := does[codeOutput](editor, "code_run", code("is-even")); got.Result != false {
+			t.Errorf("got %v", got.Result)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("asked %d times", asked)
+	}
+	if r := editor.tool("code_run", code("is-odd-that-nobody-has-published")); !strings.Contains(text(r), "is-odd-that-nobody-has-published") {
+		t.Errorf("got %s", text(r))
+	}
+}
