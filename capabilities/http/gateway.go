@@ -114,7 +114,7 @@ func (g *Gateway) transport(d *dialer, config *tls.Config) *nethttp.Transport {
 			own.ServerName, _, _ = net.SplitHostPort(hostPort) // dial has split it too
 			ctx, cancel := context.WithTimeout(ctx, d.timeouts.TLS)
 			defer cancel()
-			defer context.AfterFunc(g.ctx, cancel)()
+			defer context.AfterFunc(g.ctx, cancel)() //nolint:contextcheck // both end the handshake
 			secured := tls.Client(conn, own)
 			if err := secured.HandshakeContext(ctx); err != nil {
 				return nil, errors.Join(err, conn.Close())
@@ -133,7 +133,7 @@ func (g *Gateway) transport(d *dialer, config *tls.Config) *nethttp.Transport {
 func (g *Gateway) dial(ctx context.Context, d *dialer, network, hostPort string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(g.ctx, cancel)()
+	defer context.AfterFunc(g.ctx, cancel)() //nolint:contextcheck // both end the dial
 	conn, err := d.connect(ctx, network, hostPort)
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func (c *countedConn) Close() error {
 
 // take takes bytes from the limit, and charges them. It returns how many may be carried, with an error if that is not all.
 func (p *Proxy) take(n int) (int, error) {
-	granted := int64(n)
+	var granted int64
 	for {
 		left := p.left.Load()
 		granted = min(int64(n), left)
