@@ -153,7 +153,7 @@ func TestSlowHeads(t *testing.T) {
 
 // TestManyConnections opens 10,000 connections that do nothing. All but the allowed ones end, and take no memory.
 func TestManyConnections(t *testing.T) {
-	const allowed, all = 256, 9_000 // a process may have 20,000 files here, and this one has both sides
+	const allowed, all = 256, 10_000
 	h := start(t, nil)
 	var before, after runtime.MemStats
 	runtime.GC()

@@ -78,3 +78,18 @@ func TestNamespacesAreApart(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkNamespace makes a namespace and listens in it.
+func BenchmarkNamespace(b *testing.B) {
+	for b.Loop() {
+		n, err := NewNamespace()
+		if err != nil {
+			b.Fatal(err)
+		}
+		l, err := n.Listen()
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, _ = l.Close(), n.Close()
+	}
+}

@@ -89,7 +89,7 @@ type Proxy struct {
 
 type closer interface{ Close() error }
 
-// New returns a proxy. It ends with ctx, as by Close. It fails for a rule that is not valid, or that the proxy cannot apply.
+// New returns a proxy. It ends with ctx, as by Close, and charges ctx for the processor time that servers cause, as [abi.Work] does. It fails for a rule that is not valid, or that the proxy cannot apply.
 func New(ctx context.Context, o Options) (*Proxy, error) {
 	l := &o.Limits
 	if l.Connections < 0 || min(l.Bytes, int64(l.Head), int64(l.Idle), int64(l.Total)) < 0 {
@@ -194,7 +194,7 @@ func (p *Proxy) Close() error {
 
 func (p *Proxy) end() {
 	p.cancel()
-	p.gateway.Close()
+	p.gateway.CloseIdleConnections()
 	p.mu.Lock()
 	p.closed = true
 	open := slices.Collect(maps.Keys(p.open))

@@ -58,6 +58,7 @@ func (n *table) LookupNetIP(_ context.Context, _, name string) ([]netip.Addr, er
 // harness is a proxy on loopback, and what it has refused.
 type harness struct {
 	t       *testing.T
+	ctx     context.Context
 	proxy   *Proxy
 	at      string
 	options Options
@@ -70,7 +71,7 @@ type harness struct {
 // start starts a proxy with the given rules, whose hosts may be on loopback.
 func start(t *testing.T, rules []http.Rule, change ...func(*harness)) *harness {
 	t.Helper()
-	h := &harness{t: t, http: http.Options{Resolver: &table{}}}
+	h := &harness{t: t, ctx: t.Context(), http: http.Options{Resolver: &table{}}}
 	h.options.Rules = rules
 	h.options.Refused = func(err *abi.Error) {
 		h.mu.Lock()
@@ -84,7 +85,7 @@ func start(t *testing.T, rules []http.Rule, change ...func(*harness)) *harness {
 		h.options.Site = capability.NewSite(t.TempDir(), nil)
 		h.options.Site.Configure(http.Kind, h.http)
 	}
-	proxy, err := New(t.Context(), h.options)
+	proxy, err := New(h.ctx, h.options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func (p *peer) send(lines ...string) {
 // answer reads a response to a request of a method.
 func (p *peer) answer(method string) (int, string) {
 	p.t.Helper()
-	response, err := nethttp.ReadResponse(p.in, &nethttp.Request{Method: method}) //nolint:bodyclose // that of a tunnel is the tunnel
+	response, err := nethttp.ReadResponse(p.in, &nethttp.Request{Method: method})
 	if err != nil {
 		return 0, err.Error()
 	}

@@ -133,12 +133,12 @@ func (s *session) tunnel(c *stream, server net.Conn, allowed *http.Passage) {
 
 // intercept ends TLS, and answers the requests in it. The read deadline for the handshake is set.
 func (s *session) intercept(c *stream, at *door) {
-	var refused error
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, SessionTicketsDisabled: true,
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			if refused = checkName(at.passage, hello.ServerName); refused != nil {
-				return nil, refused
+			if err := checkName(at.passage, hello.ServerName); err != nil {
+				s.proxy.refused(err)
+				return nil, err
 			}
 			return s.proxy.issuer.certificate(at.passage.Name())
 		},
@@ -147,7 +147,6 @@ func (s *session) intercept(c *stream, at *door) {
 	err := inside.HandshakeContext(s.ctx)
 	_ = c.SetReadDeadline(time.Time{})
 	if err != nil {
-		s.proxy.refused(refused)
 		return
 	}
 	defer func() { _ = inside.Close() }()
