@@ -20,7 +20,7 @@ import (
 )
 
 // Gateway applies rules to the traffic of a program outside Stile, such as a browser, for the proxy that carries it. It authorises, dials
-// and adds credentials with the same code as a [Grant]. It charges no call: the proxy counts what it carries. It is safe for concurrent use.
+// and adds credentials with the same code as a [Grant]. It counts no bytes: the proxy does. It is safe for concurrent use.
 type Gateway struct {
 	// origins has the rules without what only a whole request shows: path, methods, headers and credential.
 	origins *Grant
@@ -29,11 +29,14 @@ type Gateway struct {
 	wrap     func(net.Conn) net.Conn
 }
 
-// NewGateway returns a gateway. It uses all options but Transport, Timeout and the bounds of calls. With requests, the proxy sees whole
-// requests, and rules hold as in a Grant. Otherwise the gateway refuses rules that name a path, methods, headers or a credential. Rules
+// NewGateway returns a gateway. It uses all options but Timeout and the bounds of calls, and refuses Transport. With requests, the proxy sees
+// whole requests, and rules hold as in a Grant. Otherwise the gateway refuses rules that name a path, methods, headers or a credential. Rules
 // that state a size of responses are always refused, because the gateway does not decode responses. Wrap is called for each new connection
 // to a server, before TLS, from many goroutines.
 func NewGateway(o Options, requests bool, wrap func(net.Conn) net.Conn) (*Gateway, error) {
+	if o.Transport != nil {
+		return nil, errors.New("http: Options.Transport answers in place of servers, but a gateway needs connections to them")
+	}
 	g := &Gateway{wrap: wrap}
 	bare := o
 	var err error
@@ -261,8 +264,8 @@ func (p *Passage) explain(ctx context.Context, err error) error {
 
 // RoundTrip sends the request and returns the response. It follows no redirect. Size is the number of bytes of the body, or -1. If the rule
 // has a credential, RoundTrip adds it in place of what the client sent there, removes Range, and asks for a body without encoding. It masks
-// the credential in headers and body. It charges ctx for processor time, as [abi.Work] does. Something may read the body of the request after RoundTrip has returned. The caller closes the body of
-// the response.
+// the credential in headers and body. It charges ctx for processor time, as [abi.Work] does. Something may read the body of the request
+// after RoundTrip has returned. The caller closes the body of the response. Errors are those of Dial, and abi.ErrExhausted.
 func (p *Passage) RoundTrip(ctx context.Context, body io.ReadCloser, size int64) (*nethttp.Response, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	ctx, leave := withExchange(ctx, &call{ctx, new(budget)}, stop)

@@ -373,8 +373,12 @@ func TestRulesAreRefused(t *testing.T) {
 		"rule 1: the host":                                 {Rules: []http.Rule{{Host: "a b"}}},
 		"Options.Credentials is required":                  {Rules: []http.Rule{{Host: "a.example", Credential: "token"}}, Intercept: true},
 		"a limit is negative":                              {Limits: Limits{Idle: -1}},
+		"Options.Transport":                                {},
 	} {
 		o.Site = capability.NewSite(t.TempDir(), nil)
+		if want == "Options.Transport" {
+			o.Site.Configure(http.Kind, http.Options{Transport: new(nethttp.Transport)})
+		}
 		if p, err := New(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want an error with %q, have %v", want, err)
 			if p != nil {

@@ -3,6 +3,7 @@ package egress
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -80,8 +81,12 @@ func TestCloseEndsEverything(t *testing.T) {
 		if err := proxy.Close(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := proxy.Serve(listen(t)); err == nil {
-			t.Errorf("%s: the proxy serves afterwards", name)
+		late := listen(t)
+		if err := proxy.Serve(late); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := late.Accept(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%s: a listener stays open: %v", name, err)
 		}
 		if len(proxy.open) != 0 || len(proxy.places) != 0 {
 			t.Errorf("%s: %d open, %d places taken", name, len(proxy.open), len(proxy.places))

@@ -13,7 +13,8 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// Namespace is a network namespace of Linux. It exists as long as it is open or a process is in it. It is safe for concurrent use until Close.
+// Namespace is a network namespace of Linux. It exists as long as it is open, or a process or listener is in it. It is safe for concurrent
+// use until Close.
 type Namespace struct{ file *os.File }
 
 // NewNamespace makes a network namespace that has only a loopback interface, which is up. It needs root, or CAP_SYS_ADMIN; without, the
@@ -33,6 +34,24 @@ func NewNamespace() (*Namespace, error) {
 		return nil
 	})
 	return n, err
+}
+
+// OpenNamespace opens the network namespace of a file such as /proc/PID/ns/net, for a program that makes namespaces itself. It leaves the
+// interfaces as they are: Listen needs a loopback interface that is up.
+func OpenNamespace(path string) (*Namespace, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, abi.Errorf(abi.CodeUnavailable, "open a network namespace: %v", err)
+	}
+	kind, err := unix.IoctlRetInt(int(file.Fd()), unix.NS_GET_NSTYPE)
+	if err == nil && kind != unix.CLONE_NEWNET {
+		err = errors.New("it is a namespace of another kind")
+	}
+	if err != nil {
+		_ = file.Close() // it was not changed
+		return nil, abi.Errorf(abi.CodeUnavailable, "open the network namespace %s: %v", path, err)
+	}
+	return &Namespace{file}, nil
 }
 
 // ownNamespace is the network namespace of the thread that opens it.

@@ -36,12 +36,12 @@ type Options struct {
 	Limits Limits
 	// Wants returns the grant to name in a denial, from a rule that would allow what was denied. Default: a grant of http.
 	Wants func(http.Rule) abi.Wants
-	// Refused is called for each connection or request that the proxy refuses: with abi.CodeDenied and a denial, whose Binding and Remedy are
-	// empty, or with abi.CodeExhausted for a limit. It is called from many goroutines, and must return soon. It must not call Close.
-	// Default: nothing.
+	// Refused is called for each connection or request that the proxy refuses: with abi.CodeDenied and a denial, whose Binding is empty, or
+	// with abi.CodeExhausted for a limit. A client can cause any number. It is called from many goroutines, and must return soon. It must not
+	// call Close. Default: nothing.
 	Refused func(*abi.Error)
-	// Charge is called before bytes go to a server, and after they came from one. If it fails, the connection ends. It is called from many
-	// goroutines, and must not call Close. Default: nothing.
+	// Charge is called before bytes go to a server, and after they came from one. If it fails, they are not passed on, and the connection ends.
+	// It is called from many goroutines, and must not call Close. Default: nothing.
 	Charge func(bytes int) error
 }
 
@@ -67,8 +67,8 @@ type Limits struct {
 // Host header or an encrypted ClientHello, which reaches the same server. A rule for http allows requests, also in a tunnel, and WebSockets.
 // The proxy parses each request and writes it anew; a Host header must name the host that the rule allows.
 //
-// With Options.Intercept, the proxy speaks HTTP/1.1 within TLS too, verifies the server's certificate, and authorises each request by all that
-// a rule states. It adds the credential of the rule and masks echoes of it, as http does. If a browser says that another origin caused a
+// With Options.Intercept, the proxy speaks HTTP/1.1 within TLS too, verifies the server's certificate, and authorises each request by all
+// that a rule states. It adds the credential of the rule and masks echoes of it, as http does. If a browser says that another origin caused a
 // request, the proxy adds none. A rule with a credential allows no WebSocket, because the proxy could not mask what that carries. Headers by
 // which servers take a request for another need a rule that names them; all others are the client's own.
 type Proxy struct {
@@ -89,7 +89,8 @@ type Proxy struct {
 
 type closer interface{ Close() error }
 
-// New returns a proxy. It ends with ctx, as by Close, and charges ctx for the processor time that servers cause, as [abi.Work] does. It fails for a rule that is not valid, or that the proxy cannot apply.
+// New returns a proxy. It ends with ctx, as by Close, and charges ctx for the processor time that servers cause, as [abi.Work] does. It fails
+// for a rule that is not valid, or that the proxy cannot apply.
 func New(ctx context.Context, o Options) (*Proxy, error) {
 	l := &o.Limits
 	if l.Connections < 0 || min(l.Bytes, int64(l.Head), int64(l.Idle), int64(l.Total)) < 0 {
@@ -128,10 +129,11 @@ func (p *Proxy) Authority() Authority {
 }
 
 // Serve answers the clients of a listener until Close, and closes the listener. Unless the listener is in another network namespace, no rule
-// of the site makes it reachable. Serve may be called for several listeners. It returns nil after Close.
+// of the site makes it reachable. Serve may be called for several listeners. It returns nil when Close ends it, or has ended the proxy before.
 func (p *Proxy) Serve(l net.Listener) error {
 	if !p.track(l) {
-		return errors.Join(net.ErrClosed, l.Close())
+		_ = l.Close()
+		return nil
 	}
 	defer p.running.Done()
 	defer p.untrack(l)

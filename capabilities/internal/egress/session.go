@@ -102,6 +102,10 @@ func (s *session) serve(c *stream, at *door) {
 			s.answerHead(c, err)
 			return
 		}
+		if s.proxy.left.Load() <= 0 { // otherwise a client could still open connections to servers
+			s.refuse(c, s.proxy.errBytes())
+			return
+		}
 		if at == nil && h.method == nethttp.MethodConnect {
 			s.connect(c, h)
 			return
