@@ -7,12 +7,14 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/rung"
 	"github.com/stilehost/stile/ladder"
 )
@@ -90,6 +92,18 @@ func (c *ladderCommand) Run(ctx context.Context, s *streams) error {
 		if o.Toolbox, err = e.Toolbox(viewer, nil); err != nil { //nolint:contextcheck // it looks for changes, and no call should cut that short
 			return err
 		}
+		if p, ok := s.person(); ok {
+			var asking sync.Mutex // one question at a time
+			o.Ask = func(ctx context.Context, question string, done func(bool, error)) error {
+				go func() {
+					asking.Lock()
+					defer asking.Unlock()
+					done(p.confirm(ctx, "The code asks, and nobody has approved its words:\n"+printable.Text(question)+"\n"))
+				}()
+				return nil
+			}
+		}
+		o.Packages = e.CodePackages(viewer, o.Ask)
 		var result host.Result
 		if l := e.ladders.Open(o); tool {
 			result, err = l.Call(ctx, ladder.Call{Tool: c.Task, Input: input, Env: defaults})
@@ -100,6 +114,8 @@ func (c *ladderCommand) Run(ctx context.Context, s *streams) error {
 		switch {
 		case errors.As(err, new(*ladder.RungError)):
 			return usagef("%w; --rung sets it", err)
+		case errors.As(err, new(*lifecycle.PackagesError)):
+			return &usageError{err}
 		case err != nil:
 			return &boundError{error: err, specs: c.specs()}
 		}
