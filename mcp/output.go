@@ -1,13 +1,19 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
+
+// maxParts is how many pictures and texts a result may have.
+const maxParts = 16
 
 const outputURI = "stile://output/"
 
@@ -20,6 +26,11 @@ type output struct {
 // reply shows the output of a call, or the part that fits with a link to the whole. keeps reports whether a part still matches the
 // tool's output schema. It is nil for a tool without one.
 func (r *request) reply(text []byte, keeps func(part []byte) bool) (*sdk.CallToolResult, error) {
+	if keeps == nil && !r.builtin {
+		if content := contentOf(text); content != nil {
+			return &sdk.CallToolResult{Content: content}, nil
+		}
+	}
 	if len(text) <= r.options.MaxOutput && !deep(text) {
 		result := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}}
 		structure(result, text)
@@ -51,6 +62,45 @@ func (r *request) keep(text []byte) string {
 		return ""
 	}
 	return r.kept.put(output{r.session, string(text)}, len(text))
+}
+
+// pictures are the media types that clients show.
+var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// maxContent is how many bytes of pictures and texts a result shows.
+const maxContent = 8 << 20
+
+// contentOf returns the content of a result that is nothing but {"content": [...]}, with pictures and texts as MCP has them. It is nil for
+// any other result, which is shown as JSON.
+func contentOf(output []byte) []sdk.Content {
+	if len(output) > maxContent || !bytes.HasPrefix(bytes.TrimLeft(output, " \t\r\n"), []byte(`{"content"`)) {
+		return nil
+	}
+	var shown struct {
+		Content []struct {
+			Type     string `json:"type"`
+			Text     string `json:"text"`
+			Data     []byte `json:"data"`
+			MIMEType string `json:"mimeType"`
+		} `json:"content"`
+	}
+	d := json.NewDecoder(bytes.NewReader(output))
+	d.DisallowUnknownFields()
+	if d.Decode(&shown) != nil || len(shown.Content) == 0 || len(shown.Content) > maxParts {
+		return nil
+	}
+	var content []sdk.Content
+	for _, c := range shown.Content {
+		switch {
+		case c.Type == "text" && c.Data == nil && c.MIMEType == "":
+			content = append(content, &sdk.TextContent{Text: c.Text})
+		case c.Type == "image" && c.Text == "" && slices.Contains(pictures, c.MIMEType) && http.DetectContentType(c.Data) == c.MIMEType:
+			content = append(content, &sdk.ImageContent{Data: c.Data, MIMEType: c.MIMEType})
+		default:
+			return nil
+		}
+	}
+	return content
 }
 
 // structure adds JSON as structured content. For clients before 2026-07-28, that must be an object.

@@ -329,3 +329,35 @@ func TestShelf(t *testing.T) {
 		}
 	})
 }
+
+// A result that is a list of pictures and texts is shown as such, and anything that only looks like one as JSON.
+func TestPictures(t *testing.T) {
+	const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+	for output, want := range map[string][]string{
+		`{"content":[{"type":"image","data":"` + png + `","mimeType":"image/png"},{"type":"text","text":"a dot"}]}`: {"image/png", "a dot"},
+		` { "content":[{"type":"text","text":"a dot"}]}`:                                                            nil,
+		`{"content":[]}`: nil,
+		`{"content":[{"type":"text","text":"a"}],"more":1}`:                                      nil,
+		`{"content":[{"type":"image","data":"` + png + `","mimeType":"text/html"}]}`:             nil,
+		`{"content":[{"type":"image","data":"aGVsbG8=","mimeType":"image/png"}]}`:                nil,
+		`{"content":[{"type":"image","data":"` + png + `","mimeType":"image/jpeg"}]}`:            nil,
+		`{"content":[{"type":"image","data":"!","mimeType":"image/png"}]}`:                       nil,
+		`{"content":[{"type":"resource","text":"a"}]}`:                                           nil,
+		`{"content":[{"type":"text","text":"a","uri":"file:///etc/passwd"}]}`:                    nil,
+		`{"content":[` + strings.Repeat(`{"type":"text","text":"a"},`, 16) + `{"type":"text"}]}`: nil,
+		`{"content":"text"}`: nil,
+	} {
+		var got []string
+		for _, c := range contentOf([]byte(output)) {
+			switch c := c.(type) {
+			case *sdk.TextContent:
+				got = append(got, c.Text)
+			case *sdk.ImageContent:
+				got = append(got, c.MIMEType)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%.80s: got %q, want %q", output, got, want)
+		}
+	}
+}
