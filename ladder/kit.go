@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/stilehost/stile/abi"
@@ -112,6 +110,7 @@ type Kit struct {
 	closed     bool
 	components map[string]*host.Component      // by the name of a set
 	evaluators map[string]*toolchain.Evaluator // by the bindings of the code
+	packaged   *packaged
 }
 
 // NewKit returns a kit, which has built nothing.
@@ -119,7 +118,7 @@ func NewKit(o KitOptions) *Kit {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Kit{options: o, components: map[string]*host.Component{}, evaluators: map[string]*toolchain.Evaluator{}}
+	return &Kit{options: o, components: map[string]*host.Component{}, evaluators: map[string]*toolchain.Evaluator{}, packaged: newPackaged()}
 }
 
 // ErrClosed is the error of a kit that is closed.
@@ -177,13 +176,10 @@ func (k *Kit) recorder() host.Recorder {
 // evaluator returns what runs code whose env has these capabilities.
 func (k *Kit) evaluator(ctx context.Context, env host.Env) (*toolchain.Evaluator, error) {
 	bindings := interfaces(env)
-	var key strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(bindings)) {
-		key.WriteString(name + "=" + bindings[name] + "\n")
-	}
+	key := keyOf(bindings)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if e := k.evaluators[key.String()]; e != nil || k.closed {
+	if e := k.evaluators[key]; e != nil || k.closed {
 		return e, k.open()
 	}
 	t, err := k.options.Toolchain(ctx)
@@ -195,7 +191,7 @@ func (k *Kit) evaluator(ctx context.Context, env host.Env) (*toolchain.Evaluator
 		return nil, err
 	}
 	k.keep(ctx, e.Wasm())
-	k.evaluators[key.String()] = e
+	k.evaluators[key] = e
 	return e, nil
 }
 
@@ -213,7 +209,7 @@ func (k *Kit) Close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.closed = true
-	var errs []error
+	errs := []error{k.packaged.close()}
 	for _, c := range k.components {
 		errs = append(errs, c.Close())
 	}

@@ -213,14 +213,23 @@ func (l *Ladder) Run(ctx context.Context, c Code) (host.Result, error) {
 	if c.Input == nil {
 		c.Input = json.RawMessage("null")
 	}
-	if module, imports := toolchain.BodySource(c.Text); imports {
-		return l.runBuilt(ctx, c, module, env)
-	}
-	evaluator, err := l.kit.evaluator(ctx, env)
+	body, modules, err := toolchain.BodyImports(c.Text)
 	if err != nil {
 		return host.Result{}, err
 	}
-	return evaluator.Do(ctx, toolchain.Body(toolchain.Program{Name: c.Name, Text: c.Text}), host.Request{
+	var evaluator *toolchain.Evaluator
+	if len(modules) == 0 {
+		evaluator, err = l.kit.evaluator(ctx, env)
+	} else {
+		var done func()
+		if evaluator, done, err = l.withPackages(ctx, modules, env); err == nil {
+			defer done()
+		}
+	}
+	if err != nil {
+		return host.Result{}, err
+	}
+	return evaluator.Do(ctx, toolchain.Body(toolchain.Program{Name: c.Name, Text: body}), host.Request{
 		Tool: toolchain.BodyTool, User: l.options.User, Input: c.Input, Env: env, Limits: l.options.Limits, Recorder: l.kit.recorder(), Begin: c.Begin,
 	})
 }

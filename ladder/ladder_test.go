@@ -315,12 +315,12 @@ func TestRun(t *testing.T) {
 // oneDot resolves the package is-odd by hand.
 type oneDot struct{ asked [][]string }
 
-func (p *oneDot) Resolve(_ context.Context, imports []string) (fs.FS, error) {
+func (p *oneDot) Resolve(_ context.Context, imports []string) (fs.FS, []byte, error) {
 	p.asked = append(p.asked, imports)
 	return fstest.MapFS{
 		"node_modules/dot/package.json": {Data: []byte(`{"name": "dot", "version": "1.0.0", "main": "dot.js"}`)},
 		"node_modules/dot/dot.js":       {Data: []byte(`exports.dot = (n) => ".".repeat(n);`)},
-	}, nil
+	}, []byte("1.0.0"), nil
 }
 
 // TestImports checks code that imports packages.

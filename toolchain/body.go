@@ -29,54 +29,6 @@ func Body(p Program) Program {
 	return p
 }
 
-// BodySource is [Body] for code that is built because it imports packages: the text of a module whose default export has the tool
-// [BodyTool], which takes {"input": ...}. imports reports whether the code begins with import statements. They stay above the function, and
-// the lines of the code keep their numbers.
-func BodySource(text string) (module string, imports bool) {
-	end := importsEnd(text)
-	return text[:end] + strings.TrimSuffix(bodyHead, "\n") + text[end:] + bodyTail, end > 0
-}
-
-// importsEnd is where the import statements end with which a text begins.
-func importsEnd(text string) (end int) {
-	l := jslex.New(text, false)
-	next := func() (word string, t jslex.Token) {
-		for {
-			t, ok := l.Next()
-			if !ok {
-				return "", t
-			}
-			if t.Kind != jslex.Comment {
-				return text[t.Start:t.End], t
-			}
-		}
-	}
-	word, t := next()
-	for word == "import" {
-		for first := true; ; first = false {
-			if word, t = next(); word == "" || first && (word == "(" || word == ".") {
-				return end // not a statement, or not a whole one
-			}
-			if t.Kind == jslex.String {
-				break
-			}
-		}
-		end = int(t.End)
-		if word, t = next(); word == "with" && !t.Newline { // attributes
-			for word != "" && word != "}" {
-				word, t = next()
-			}
-			end = int(t.End)
-			word, t = next()
-		}
-		if word == ";" {
-			end = int(t.End)
-			word, _ = next()
-		}
-	}
-	return end
-}
-
 var lineEnd = lazyregexp.New("\r\n|[" + jslex.LineEnds + "]")
 
 // importing matches a line with an import statement, which is not allowed in a function.

@@ -91,6 +91,9 @@ func (b *bundled) Uses(word string) bool { return b.words()[word] }
 
 var word = lazyregexp.New(`[\pL\p{Nl}$_][\pL\p{Nl}\p{Mn}\p{Mc}\p{Nd}\p{Pc}$]*`)
 
+// wholeWord is a name and nothing else.
+var wholeWord = lazyregexp.New(`^[\pL\p{Nl}$_][\pL\p{Nl}\p{Mn}\p{Mc}\p{Nd}\p{Pc}$]*$`)
+
 // MaxSource is the maximum size of all files of a source, packages included, in bytes.
 const MaxSource = 8 << 20
 

@@ -39,7 +39,22 @@ type Evaluator struct {
 // Evaluator returns an [Evaluator] for sources whose env has these bindings, as in [Source]. If bindings is nil, sources can
 // use all interfaces that the host knows.
 func (t *Toolchain) Evaluator(ctx context.Context, bindings map[string]string) (*Evaluator, error) {
-	wasm, err := t.assembleEvaluator(ctx, bindings)
+	return t.newEvaluator(ctx, bindings, nil)
+}
+
+// EvaluatorWith is [Toolchain.Evaluator] for programs that import packages. The entry of the source is a [PackagesModule]: it is bundled and
+// evaluated once, without any capability, and all calls find the packages in their image. [BodyImports] makes code use them. Errors
+// that come from the packages are those of [Toolchain.Build].
+func (t *Toolchain) EvaluatorWith(ctx context.Context, bindings map[string]string, packages Source) (*Evaluator, error) {
+	b, err := t.bundleOnce(ctx, packages)
+	if err != nil {
+		return nil, err
+	}
+	return t.newEvaluator(ctx, bindings, b)
+}
+
+func (t *Toolchain) newEvaluator(ctx context.Context, bindings map[string]string, packages *bundled) (*Evaluator, error) {
+	wasm, err := t.assembleEvaluator(ctx, bindings, packages)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +65,7 @@ func (t *Toolchain) Evaluator(ctx context.Context, bindings map[string]string) (
 	return &Evaluator{c, wasm, t.bundler}, nil
 }
 
-func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]string) ([]byte, error) {
+func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]string, packages *bundled) ([]byte, error) {
 	world, err := t.world(interfacesOf(bindings), func(string) bool { return true })
 	if err != nil {
 		return nil, err
@@ -64,13 +79,22 @@ func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]s
 	if err != nil {
 		return nil, err
 	}
-	key := sha256hex.Of([]byte(t.engine + base + sha256hex.Of([]byte(outline(linkage, t.engine))) + sha256hex.Of(descriptor) + sha256hex.Of([]byte(sdk))))
+	parts := t.engine + base + sha256hex.Of([]byte(outline(linkage, t.engine))) + sha256hex.Of(descriptor) + sha256hex.Of([]byte(sdk))
+	var more [][]byte
+	if packages != nil {
+		parts += sha256hex.Of(packages.code)
+		more = [][]byte{packages.code}
+	}
+	key := sha256hex.Of([]byte(parts))
 	return t.cached(ctx, "evaluator", key, func() ([]byte, error) {
 		base, images, err := t.baseImage(ctx, true)
 		if err != nil {
 			return nil, err
 		}
-		img, _, err := images.extension(ctx, base, descriptor, []byte(sdk), sdkName, false)
+		img, _, err := images.extension(ctx, base, descriptor, []byte(sdk), sdkName, false, more...)
+		if err != nil && packages != nil {
+			err = explainImage(err, packages.sourceMap)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -354,11 +354,11 @@ func (m *imager) compilePrelude(ctx context.Context, prelude string) ([]byte, er
 // call the bundle, large is as in [Source]. The same arguments give the same image.
 //
 // If name is sdkName, extension registers nothing and the image stays open: code that is evaluated later imports the module
-// by that name and registers its own.
+// by that name and registers its own. more are further modules to evaluate.
 //
 // Errors that the author can correct are an [*evaluationError] or a [*limitError].
-func (m *imager) extension(ctx context.Context, base *baseImage, descriptor, bundle []byte, name string, large bool) (*image, report, error) {
-	img, used, err := m.evaluated(ctx, base, descriptor, bundle, name, large)
+func (m *imager) extension(ctx context.Context, base *baseImage, descriptor, bundle []byte, name string, large bool, more ...[]byte) (*image, report, error) {
+	img, used, err := m.evaluated(ctx, base, descriptor, bundle, name, large, more...)
 	if err == nil {
 		freeze(img.memory, img.roots, base.arenas)
 	}
@@ -366,7 +366,7 @@ func (m *imager) extension(ctx context.Context, base *baseImage, descriptor, bun
 }
 
 // evaluated makes the image of an extension, whose objects are not immortal yet.
-func (m *imager) evaluated(ctx context.Context, base *baseImage, descriptor, bundle []byte, name string, large bool) (*image, report, error) {
+func (m *imager) evaluated(ctx context.Context, base *baseImage, descriptor, bundle []byte, name string, large bool, more ...[]byte) (*image, report, error) {
 	g, err := m.newGuest(ctx, base.memory)
 	if err != nil {
 		return nil, report{}, err
@@ -384,6 +384,11 @@ func (m *imager) evaluated(ctx context.Context, base *baseImage, descriptor, bun
 	g.release(world)
 	module := g.eval(string(bundle), name, evalModule)
 	namespace := g.settled(module)
+	for _, code := range more {
+		packages := g.eval(string(code), packagesName, evalModule)
+		g.settled(packages)
+		g.release(packages)
+	}
 	var used int64
 	if name != sdkName {
 		g.callJS(base.register, g.property(namespace, "default"))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/dustin/go-humanize/english"
 
@@ -63,15 +64,54 @@ func (a *allowedPackages) add(key string) {
 	a.all[key] = true
 }
 
-// Resolve returns the packages. The error is a *[PackagesError] if a person is needed and has not allowed them.
-func (p *CodePackages) Resolve(ctx context.Context, imports []string) (fs.FS, error) {
-	m := p.manager
-	if m.options.Packages == nil {
-		return nil, &PackagesError{imports, "there are no npm packages here"}
+// resolutions are what code has imported lately, so that code which imports the same again waits for nothing.
+type resolutions struct {
+	mu     sync.Mutex
+	recent []resolution // the newest is the last
+}
+
+type resolution struct {
+	key   string
+	until time.Time
+	found *npm.Resolution
+}
+
+const (
+	maxResolutions  = 8
+	resolutionsLast = time.Hour
+)
+
+func (r *resolutions) resolve(ctx context.Context, client *npm.Client, now time.Time, imports []string) (*npm.Resolution, error) {
+	key := strings.Join(slices.Sorted(slices.Values(imports)), "\n")
+	r.mu.Lock()
+	r.recent = slices.DeleteFunc(r.recent, func(one resolution) bool { return now.After(one.until) })
+	i := slices.IndexFunc(r.recent, func(one resolution) bool { return one.key == key })
+	if i >= 0 {
+		found := r.recent[i].found
+		r.mu.Unlock()
+		return found, nil
 	}
-	found, err := m.options.Packages.Resolve(ctx, npm.Request{Imports: imports, Recall: true})
+	r.mu.Unlock()
+	found, err := client.Resolve(ctx, npm.Request{Imports: imports, Recall: true})
 	if err != nil {
 		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recent = append(r.recent, resolution{key, now.Add(resolutionsLast), found})
+	r.recent = r.recent[max(0, len(r.recent)-maxResolutions):]
+	return found, nil
+}
+
+// Resolve returns the packages. The error is a *[PackagesError] if a person is needed and has not allowed them.
+func (p *CodePackages) Resolve(ctx context.Context, imports []string) (packages fs.FS, lock []byte, err error) {
+	m := p.manager
+	if m.options.Packages == nil {
+		return nil, nil, &PackagesError{imports, "there are no npm packages here"}
+	}
+	found, err := m.codePackages.resolve(ctx, m.options.Packages, m.options.Now(), imports)
+	if err != nil {
+		return nil, nil, err
 	}
 	direct := map[string]npm.Package{}
 	var names []string
@@ -87,10 +127,10 @@ func (p *CodePackages) Resolve(ctx context.Context, imports []string) (fs.FS, er
 	}
 	unnamed := slices.DeleteFunc(m.Policy().Unnamed(names, m.declaredFor(p.viewer)), func(name string) bool { return m.codeAllows.has(key(name)) })
 	if len(unnamed) == 0 {
-		return found.FS, nil
+		return found.FS, found.Lock, nil
 	}
 	if p.ask == nil {
-		return nil, &PackagesError{unnamed, `nobody has approved it: an operator can name it in policy.json, "packages"`}
+		return nil, nil, &PackagesError{unnamed, `nobody has approved it: an operator can name it in policy.json, "packages"`}
 	}
 	var question strings.Builder
 	fmt.Fprintf(&question, "May code of %s import %s?", p.viewer, english.Plural(len(unnamed), "npm package", ""))
@@ -110,19 +150,19 @@ func (p *CodePackages) Resolve(ctx context.Context, imports []string) (fs.FS, er
 	}
 	answered := make(chan answer, 1)
 	if err := p.ask(ctx, question.String(), func(approved bool, err error) { answered <- answer{approved, err} }); err != nil {
-		return nil, &PackagesError{unnamed, err.Error()}
+		return nil, nil, &PackagesError{unnamed, err.Error()}
 	}
 	a := <-answered // ask answers when ctx ends, too
 	switch {
 	case a.err != nil:
-		return nil, a.err
+		return nil, nil, a.err
 	case !a.approved:
-		return nil, &PackagesError{unnamed, "a person said no"}
+		return nil, nil, &PackagesError{unnamed, "a person said no"}
 	}
 	for _, name := range unnamed {
 		m.codeAllows.add(key(name))
 	}
-	return found.FS, nil
+	return found.FS, found.Lock, nil
 }
 
 // declaredFor returns the names of the packages in the manifests of active extensions that a viewer can call. A person, or the policy, has

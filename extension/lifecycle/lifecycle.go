@@ -109,8 +109,9 @@ type Manager struct {
 	superseded []*active                            // still have running calls
 	changed    chan struct{}                        // closed when releases change
 
-	questions  questions       // wait for a person
-	codeAllows allowedPackages // by persons, for code that is no extension
+	questions    questions // wait for a person
+	codePackages resolutions
+	codeAllows   allowedPackages // by persons, for code that is no extension
 
 	climbing sync.Mutex          // held while ladders are looked up or made
 	ladders  map[string]*rungsOf // by the name of an agent

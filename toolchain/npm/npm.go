@@ -17,6 +17,7 @@ import (
 	"maps"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -222,7 +223,7 @@ func (c *Client) resolve(ctx context.Context, r Request) (*Resolution, error) {
 		if err != nil {
 			return nil, err
 		}
-		needed, err := c.addShims(ctx, asked, imported, res.FS)
+		needed, err := c.shims(ctx, asked, imported, lock, res.FS)
 		if err != nil {
 			return nil, err
 		}
@@ -282,6 +283,29 @@ func (c *Client) restore(ctx context.Context, lock *lockfile, r Request) (*Resol
 		return res, nil
 	}
 	return res, c.tooFresh(res.Packages)
+}
+
+// shims is addShims, whose answer for a lock is kept: it reads all of the packages.
+func (c *Client) shims(ctx context.Context, asked map[string]string, imported []string, lock *lockfile, packages fs.FS) (map[string]string, error) {
+	if c.cache == nil {
+		return c.addShims(ctx, asked, imported, packages)
+	}
+	sum := sha256.Sum256(slices.Concat(lock.encode(), encode(asked), encode(imported), encode(toolchain.Shims())))
+	text, err := c.cache.Do(ctx, "npm-shims", fmt.Sprintf("%s, sha256 %x", packing, sum), func() ([]byte, error) {
+		needed, err := c.addShims(ctx, asked, imported, packages)
+		if err != nil {
+			return nil, err
+		}
+		return encode(needed), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var needed map[string]string
+	if err := json.Unmarshal(text, &needed); err != nil {
+		return nil, fmt.Errorf("read which shims are needed: %w", err)
+	}
+	return needed, nil
 }
 
 // choose has npm choose versions, or recalls what it chose.
