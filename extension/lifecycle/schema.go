@@ -240,6 +240,10 @@ ALTER TABLE head ADD COLUMN call_bytes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE head ADD COLUMN dropped INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE head ADD COLUMN swept INTEGER NOT NULL DEFAULT 0;
 UPDATE head SET call_bytes = (SELECT coalesce(sum(length(entry) + 64), 0) FROM audit WHERE id > first AND entry LIKE '{"kind":"call"%');
+`, `
+-- Words are looked up in memory, for all viewers of a release.
+DROP TABLE tool_text;
+ALTER TABLE tool DROP COLUMN text;
 `}}
 
 // DamagedError reports a part of the store that something else changed.
