@@ -384,7 +384,7 @@ func TestListIsOfNow(t *testing.T) {
 	}
 }
 
-var builtin = []string{"code_run", "extension_list", "extension_remove", "extension_source", "extension_stats", "extension_test", "extension_write"}
+var builtin = []string{"code_describe", "code_run", "code_search", "extension_list", "extension_remove", "extension_source", "extension_stats", "extension_test", "extension_write"}
 
 // No operation that a model can call approves anything, whatever its input.
 func TestNoToolApproves(t *testing.T) {

@@ -67,6 +67,7 @@ func newEndpoint(o Options, p places, v lifecycle.Viewer) *endpoint {
 	e.addWriting()
 	e.addKeeping()
 	e.addCode()
+	e.addSearch()
 	return e
 }
 

@@ -44,6 +44,9 @@ func add[In, Out any](e *endpoint, name, title, description string, h hints, do 
 		Name: name, Title: title, Description: description, InputSchema: schemaOf[In](), OutputSchema: output,
 		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: h.readOnly, DestructiveHint: &h.destructive, OpenWorldHint: &h.open},
 	}
+	if reflect.TypeFor[Out]() == reflect.TypeFor[plain]() {
+		tool.OutputSchema = nil
+	}
 	e.builtin[name] = true
 	input, err := schemaOf[In]().Resolve(nil)
 	if err != nil {
