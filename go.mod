@@ -27,6 +27,7 @@ require (
 	github.com/zalando/go-keyring v0.2.8
 	go.bytecodealliance.org v0.7.0
 	go.uber.org/goleak v1.3.0
+	go.yaml.in/yaml/v3 v3.0.5
 	golang.org/x/crypto v0.58.0
 	golang.org/x/mod v0.42.0
 	golang.org/x/net v0.62.0

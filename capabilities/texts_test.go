@@ -65,7 +65,7 @@ func TestErrorsAreShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	toolbox, err := tools.New(tools.Options{Describe: func() []tools.Description { return []tools.Description{{Name: "f"}} }, Resolve: func(tool string) (tools.Func, error) {
+	toolbox, err := tools.New(tools.Options{Finder: tools.NewCatalog([]tools.Description{{Name: "f"}}), Resolve: func(tool string) (tools.Func, error) {
 		return nil, abi.Errorf(abi.CodeNotFound, "no tool")
 	}})
 	if err != nil {

@@ -21,7 +21,7 @@ func TestNumbers(t *testing.T) {
 	grouped := message.NewPrinter(language.English).Sprint
 	drawn := grouped((&random.Sequence{}).Lists()["random.bytes.result"])
 	for _, c := range []struct{ page, row, number string }{
-		{"manifest.md", "| `tools` | the names of all tools", fmt.Sprintf("at most %d |", extension.MaxTools)},
+		{"manifest.md", "| `tools` | the names of all tools", "at most " + grouped(extension.MaxTools) + " |"},
 		{"manifest.md", "| `description` |", "at most " + grouped(extension.MaxDescription) + " bytes |"},
 		{"manifest.md", "| `tests` |", fmt.Sprintf("at most %d |", extension.MaxTests)},
 		{"../CONTRIBUTING.md", "You need Go", fmt.Sprintf("Node %d or later", toolchain.MinNode)},

@@ -65,7 +65,7 @@ func (e *ManifestError) Problem() Problem {
 
 // Bounds of a manifest: how many tools it names, and the bytes of its description.
 const (
-	MaxTools       = 256
+	MaxTools       = 1000
 	MaxDescription = 1000
 )
 

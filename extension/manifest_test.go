@@ -242,7 +242,7 @@ func TestParseCounts(t *testing.T) {
 	for name, text := range map[string]string{
 		"dependencies":             with(`"dependencies": {` + list(101, `"p%d": "1"`) + `}`),
 		"tests[100]":               with(`"tests": [` + list(101, `{"tool": "add", "input": %d, "expect": 1}`) + `]`),
-		"tools[256]":               `{"name": "a", "version": "1.0.0", "description": "d", "tools": [` + list(257, `"t%d"`) + `]}`,
+		"tools[1000]":              `{"name": "a", "version": "1.0.0", "description": "d", "tools": [` + list(1001, `"t%d"`) + `]}`,
 		"tags[16]":                 with(`"tags": [` + list(17, `"t%d"`) + `]`),
 		"bindings":                 with(`"bindings": {` + list(65, `"b%d": {"kv": true}`) + `}`),
 		"bindings.a.http[256]":     with(`"bindings": {"a": {"http": [` + list(257, `{"host": "h%d.com"}`) + `]}}`),

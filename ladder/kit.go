@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/rung"
 	"github.com/stilehost/stile/toolchain"
@@ -62,8 +64,16 @@ var sets = []set{
 	{"workspace", Workspace, map[string]string{"workspace": "stile:capability/workspace@0.1.0"}},
 }
 
-// CodeTool is the name of the tool that runs code, from rung [Isolate] on.
-const CodeTool = "code_run"
+// The tools for code, from rung [Isolate] on: what runs it, what finds tools for it, and what shows their types. Whoever serves them knows
+// the tools of extensions, so the ladder has only their names.
+const (
+	CodeTool     = "code_run"
+	SearchTool   = "code_search"
+	DescribeTool = "code_describe"
+)
+
+// CodeTools are the names of these tools.
+func CodeTools() []string { return []string{CodeTool, SearchTool, DescribeTool} }
 
 var readTools = sync.OnceValue(func() []Tool {
 	var exported map[string][]abi.Definition
@@ -79,7 +89,7 @@ var readTools = sync.OnceValue(func() []Tool {
 	return all
 })
 
-// Tools are the tools of all rungs that are written in TypeScript, from the bottom. [CodeTool] is not among them.
+// Tools are the tools of all rungs that are written in TypeScript, from the bottom. [CodeTools] are not among them.
 func Tools() []Tool { return slices.Clone(readTools()) }
 
 // Recorder takes recordings of calls and keeps the components that they ran in, as *recording.Store does.
@@ -111,6 +121,7 @@ type Kit struct {
 	components map[string]*host.Component      // by the name of a set
 	evaluators map[string]*toolchain.Evaluator // by the bindings of the code
 	packaged   *packaged
+	catalogs   map[string]*tools.Catalog // by the names of their tools
 }
 
 // NewKit returns a kit, which has built nothing.
@@ -118,7 +129,7 @@ func NewKit(o KitOptions) *Kit {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Kit{options: o, components: map[string]*host.Component{}, evaluators: map[string]*toolchain.Evaluator{}, packaged: newPackaged()}
+	return &Kit{options: o, components: map[string]*host.Component{}, evaluators: map[string]*toolchain.Evaluator{}, packaged: newPackaged(), catalogs: map[string]*tools.Catalog{}}
 }
 
 // ErrClosed is the error of a kit that is closed.
@@ -193,6 +204,22 @@ func (k *Kit) evaluator(ctx context.Context, env host.Env) (*toolchain.Evaluator
 	k.keep(ctx, e.Wasm())
 	k.evaluators[key] = e
 	return e, nil
+}
+
+// catalog returns what finds tools for code. There are few different ones.
+func (k *Kit) catalog(all []tools.Description) *tools.Catalog {
+	var key strings.Builder
+	for _, d := range all {
+		key.WriteString(d.Name + "\n")
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c := k.catalogs[key.String()]
+	if c == nil {
+		c = tools.NewCatalog(all)
+		k.catalogs[key.String()] = c
+	}
+	return c
 }
 
 // interfaces are those of an env, by the names of its bindings.

@@ -54,7 +54,7 @@ func (k *Kit) Open(o Options) *Ladder {
 // Rung is the highest rung.
 func (l *Ladder) Rung() Rung { return l.options.Rung }
 
-// Tools are the tools up to the highest rung whose capabilities are there, from the bottom. [CodeTool] is not among them.
+// Tools are the tools up to the highest rung whose capabilities are there, from the bottom. [CodeTools] are not among them.
 func (l *Ladder) Tools() []Tool {
 	return slices.DeleteFunc(Tools(), func(t Tool) bool {
 		return t.Rung > l.options.Rung || l.missing(setOf(t.Name)) != ""
@@ -100,9 +100,9 @@ func (l *Ladder) find(name string) (Tool, set, error) {
 
 // Check returns the error that a call of a tool would begin with: a *[RungError], an *[UnboundError] or an *[UnknownToolError].
 func (l *Ladder) Check(tool string) error {
-	if tool == CodeTool {
+	if slices.Contains(CodeTools(), tool) {
 		if l.options.Rung < Isolate {
-			return &RungError{CodeTool, Isolate, l.options.Rung}
+			return &RungError{tool, Isolate, l.options.Rung}
 		}
 		return nil
 	}
@@ -245,7 +245,7 @@ func (l *Ladder) codeEnv(more host.Env) (host.Env, error) {
 			env[name] = c
 		}
 	}
-	own, err := tools.New(tools.Options{Resolve: func(name string) (tools.Func, error) { return l.callee(name, more) }, Describe: l.describe})
+	own, err := tools.New(tools.Options{Resolve: func(name string) (tools.Func, error) { return l.callee(name, more) }, Finder: l.kit.catalog(l.describe())})
 	if err != nil {
 		return nil, err
 	}

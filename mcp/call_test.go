@@ -385,7 +385,7 @@ func TestListIsOfNow(t *testing.T) {
 }
 
 // builtin are Stile's own tools, as the default policy offers them.
-var builtin = slices.Concat([]string{"code_run", "extension_list", "extension_remove", "extension_source", "extension_stats", "extension_test", "extension_write"}, workspaceTools)
+var builtin = slices.Concat([]string{"code_describe", "code_run", "code_search", "extension_list", "extension_remove", "extension_source", "extension_stats", "extension_test", "extension_write"}, workspaceTools)
 
 var workspaceTools = []string{
 	"workspace_copy", "workspace_delete", "workspace_diff", "workspace_edit", "workspace_find", "workspace_grep",

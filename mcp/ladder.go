@@ -77,9 +77,12 @@ func (e *endpoint) climb(ctx context.Context) error {
 		e.climbed[t.Name] = true
 	}
 	if o.Rung >= ladder.Isolate {
-		if open[ladder.CodeTool] = true; !e.climbed[ladder.CodeTool] {
+		if !e.climbed[ladder.CodeTool] {
 			add[codeInput, codeOutput](e, ladder.CodeTool, "Run code", codeDescription, hints{destructive: true, open: true}, (*request).runCode)
-			e.climbed[ladder.CodeTool] = true
+			e.addSearch()
+		}
+		for _, name := range ladder.CodeTools() {
+			open[name], e.climbed[name] = true, true
 		}
 	}
 	for name := range e.climbed {
@@ -96,7 +99,7 @@ func (e *endpoint) climb(ctx context.Context) error {
 
 // ladderTools are the names of the tools that any ladder may have.
 func ladderTools() []string {
-	names := []string{ladder.CodeTool}
+	names := ladder.CodeTools()
 	for _, t := range ladder.Tools() {
 		names = append(names, t.Name)
 	}

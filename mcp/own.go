@@ -44,6 +44,9 @@ func add[In, Out any](e *endpoint, name, title, description string, h hints, do 
 		Name: name, Title: title, Description: description, InputSchema: schemaOf[In](), OutputSchema: output,
 		Annotations: &sdk.ToolAnnotations{ReadOnlyHint: h.readOnly, DestructiveHint: &h.destructive, OpenWorldHint: &h.open},
 	}
+	if reflect.TypeFor[Out]() == reflect.TypeFor[plain]() {
+		tool.OutputSchema = nil
+	}
 	if !e.builtin[name] { // those of the ladder are known beforehand, since they come and go while others read
 		e.builtin[name] = true
 	}

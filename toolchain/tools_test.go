@@ -89,9 +89,7 @@ func newWorkshop(t *testing.T, chain *toolchain.Toolchain, limits host.Limits, b
 			}
 			return tool.Start, nil
 		},
-		Describe: func() []tools.Description {
-			return []tools.Description{{Name: "b_t", Description: "Second", InputSchema: `{"type":"object"}`}}
-		},
+		Finder: tools.NewCatalog([]tools.Description{{Name: "b_t", Description: "Second", InputSchema: `{"type":"object"}`}}),
 	}); err != nil {
 		t.Fatal(err)
 	}

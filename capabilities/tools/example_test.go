@@ -16,9 +16,7 @@ func Example() {
 				done(input, nil)
 			}, nil
 		},
-		Describe: func() []tools.Description {
-			return []tools.Description{{Name: "echo", Description: "Returns its input"}}
-		},
+		Finder: tools.NewCatalog([]tools.Description{{Name: "echo", Description: "Returns its input"}}),
 	})
 	if err != nil {
 		log.Fatal(err)

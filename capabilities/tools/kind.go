@@ -97,6 +97,10 @@ func (Rights) Double(_ context.Context, t *double.Test, answers json.RawMessage)
 			return nil, t.Wrong(fmt.Sprintf("[%s] needs either output or error", double.Quoted(name)), `{"output": {}} or {"error": "what went wrong"}`)
 		}
 	}
+	var all []Description
+	for _, name := range slices.Sorted(maps.Keys(outcomes)) {
+		all = append(all, Description{Name: name, InputSchema: `{"type":"object"}`})
+	}
 	box, err := New(Options{
 		Resolve: func(name string) (Func, error) {
 			o, ok := outcomes[name]
@@ -111,13 +115,7 @@ func (Rights) Double(_ context.Context, t *double.Test, answers json.RawMessage)
 				}
 			}, nil
 		},
-		Describe: func() []Description {
-			var all []Description
-			for _, name := range slices.Sorted(maps.Keys(outcomes)) {
-				all = append(all, Description{Name: name, InputSchema: `{"type":"object"}`})
-			}
-			return all
-		},
+		Finder: NewCatalog(all),
 	})
 	return doubled{box}, err
 }

@@ -26,6 +26,7 @@ export default function tools(raw: Raw): object {
         description,
         inputSchema: JSON.parse(inputSchema),
       })),
+    describe: async (...names: string[]) => ask(() => raw.describe(names.flat())),
   };
   const call = own.call as (name: string, ...rest: unknown[]) => unknown;
   const named = (make: (name: string) => unknown, target: object, own: any = {}) =>

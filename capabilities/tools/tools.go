@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,9 +42,8 @@ type Options struct {
 	// Resolve finds the tool of a name. It fails with abi.ErrNotFound, or with an *abi.Error that says why the tool cannot be
 	// called. It must be safe for concurrent use and quick.
 	Resolve func(name string) (Func, error)
-	// Describe lists the tools for search, in the order in which they are found. It must be safe for concurrent use and quick.
-	// Default: search finds nothing.
-	Describe func() []Description
+	// Finder finds the tools for search and describe. Default: there are none to find.
+	Finder Finder
 	// Held is how many bytes the host holds for one call at a time: inputs and results of the tools that it started, directly or
 	// through others. Results are in memory as blobs are, or else in a temporary file. Inputs are in memory, at most 48 MiB for all
 	// calls of the process. Default 16 MiB.
@@ -67,8 +65,8 @@ func New(o Options) (*Toolbox, error) {
 	if o.Resolve == nil {
 		return nil, errors.New("tools: Options.Resolve is required")
 	}
-	if o.Describe == nil {
-		o.Describe = func() []Description { return nil }
+	if o.Finder == nil {
+		o.Finder = nothing{}
 	}
 	o.Held = cmp.Or(o.Held, 16<<20)
 	return &Toolbox{options: o, held: held(o.Held).quota(), running: running(), failures: failures()}, nil
@@ -84,14 +82,7 @@ func (t *Toolbox) With(more *Toolbox) *Toolbox {
 		}
 		return run, err
 	}
-	whole.options.Describe = func() []Description {
-		all := t.options.Describe()
-		own := make(map[string]bool, len(all))
-		for _, d := range all {
-			own[d.Name] = true
-		}
-		return slices.Concat(all, slices.DeleteFunc(more.options.Describe(), func(d Description) bool { return own[d.Name] }))
-	}
+	whole.options.Finder = both{t.options.Finder, more.options.Finder}
 	return &whole
 }
 
@@ -164,7 +155,7 @@ func (*Toolbox) Quick() []string { return []string{"get", "toolbox.start"} }
 
 // Lists implements [abi.Bounded].
 func (*Toolbox) Lists() map[string]int {
-	return map[string]int{"toolbox.search.result": maxFound}
+	return map[string]int{"toolbox.search.result": maxFound, "toolbox.describe.names": maxDescribed}
 }
 
 // Open implements abi.Opener: it returns a *Toolbox with the same options.
@@ -179,6 +170,8 @@ func (t *Toolbox) Open(ctx context.Context) (any, error) {
 const (
 	// maxFound is how many tools one search finds at most.
 	maxFound = 100
+	// maxDescribed is how many names one description has at most. Only the first [MaxNames] are described.
+	maxDescribed = 100
 	// startTime is the processor time that a start is charged for the host's work outside of both guests: finding the tool, opening
 	// its env, accounting for the call and dropping everything. Without it, a tool that does nothing would cost the host twice as
 	// much as its caller is charged.
@@ -187,33 +180,22 @@ const (
 	maxQuery = 1 << 10
 )
 
-// Search returns at most limit tools, and at most 100, whose name or description contains every word of query, ignoring case. An
-// empty query matches all tools, and one of more than 1 KiB none. Tools with all words in their name come first.
+// Search returns at most limit tools, and at most 100, that fit the words of query, the best first. An empty query matches all tools, and
+// one of more than 1 KiB none.
 func (t *Toolbox) Search(_ context.Context, query string, limit uint32) []Description {
 	if len(query) > maxQuery {
 		return nil
 	}
-	words := strings.Fields(strings.ToLower(query))
-	var named, described []Description
-	for _, d := range t.options.Describe() {
-		name := strings.ToLower(d.Name)
-		if hasAll(name, words) {
-			named = append(named, d)
-		} else if hasAll(name+"\n"+strings.ToLower(d.Description), words) {
-			described = append(described, d)
-		}
-	}
-	found := append(named, described...)
+	found := t.options.Finder.Search(query, min(maxFound, int(limit)))
 	return found[:min(len(found), maxFound, int(limit))]
 }
 
-func hasAll(text string, words []string) bool {
-	for _, w := range words {
-		if !strings.Contains(text, w) {
-			return false
-		}
+// Describe describes tools in TypeScript, as [Signatures] does.
+func (t *Toolbox) Describe(_ context.Context, names []string) string {
+	for i := range names {
+		names[i] = printable.Cut(names[i], maxQuery)
 	}
-	return true
+	return Signatures(t.options.Finder, names)
 }
 
 // Start starts a tool, passes env on to it, and returns at once. It fails with abi.ErrNotFound if there is no such tool, and with

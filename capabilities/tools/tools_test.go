@@ -47,7 +47,7 @@ func newBox(t *testing.T, o Options, run func(context.Context, string, []byte, m
 }
 
 func TestMatchesWIT(t *testing.T) {
-	captest.Implements(t, wit.Capability(), Interface, []string{"toolbox.search", "pending.take"}, reflect.TypeFor[*Toolbox](), reflect.TypeFor[*Call]())
+	captest.Implements(t, wit.Capability(), Interface, []string{"toolbox.search", "toolbox.describe", "pending.take"}, reflect.TypeFor[*Toolbox](), reflect.TypeFor[*Call]())
 }
 
 // A call has at most 1,000 tools at once, and all calls together have a bound besides. An ended tool makes room for another.
@@ -166,16 +166,17 @@ func TestFailuresTakeLittle(t *testing.T) {
 }
 
 func TestSearch(t *testing.T) {
-	box := newBox(t, Options{Describe: func() []Description {
-		return []Description{{Name: "notes_find", Description: "Finds issues in notes"}, {Name: "github_list_issues", Description: "Lists them"}, {Name: "x", Description: "Issues"}}
-	}}, nil)
+	box := newBox(t, Options{Finder: NewCatalog([]Description{
+		{Name: "notes_find", Description: "Finds issues in notes"}, {Name: "github_list_issues", Description: "Lists them"}, {Name: "x", Description: "Issues"},
+	})}, nil)
 	for _, c := range []struct {
 		query string
 		limit uint32
 		want  string
 	}{
-		{"issues", 9, "github_list_issues notes_find x"},
-		{"ISSUES  list", 9, "github_list_issues"},
+		{"issues", 9, "github_list_issues x notes_find"},
+		{"ISSUES  list", 1, "github_list_issues"},
+		{"issue", 9, "github_list_issues x notes_find"},
 		{"", 2, "notes_find github_list_issues"},
 		{"issues", 0, ""},
 		{"none", 9, ""},

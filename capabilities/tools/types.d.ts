@@ -5,8 +5,13 @@ export interface Tools {
    * call, under any name, and objects that `narrow`, `subdirectory` and `readOnly` returned. You cannot use the latter afterwards.
    */
   call(name: string, input?: unknown, options?: { env?: Record<string, object> }): Promise<any>;
-  /** Tools whose name or description matches the query; at most 20 when `limit` is absent. */
+  /** Tools that fit the words of the query, the best first; at most 20 when `limit` is absent. An empty query finds all tools. */
   search(query: string, limit?: number): Promise<{ name: string; description: string; inputSchema: any }[]>;
+  /**
+   * What some tools take, in TypeScript, with comments. The text is short: it says what it leaves out. A name can go on with the field whose
+   * type is wanted, such as `github_create_pr/labels`.
+   */
+  describe(...names: string[]): Promise<string>;
   /** `tools.github.list_issues(input)` is `tools.call("github_list_issues", input)`, and `tools.sum(input)` is `tools.call("sum", input)`. */
   readonly [extension: string]: any;
 }

@@ -90,10 +90,11 @@ func (f addFlags) decide(ctx context.Context, s *streams, e *extensions, w *life
 }
 
 type extAdd struct {
-	Path     string `arg:"" help:"Source file, or folder with the source."`
+	Path     string `arg:"" optional:"" help:"Source file, or folder with the source."`
 	Manifest string `placeholder:"FILE" help:"Manifest. Default: manifest.json in the folder or beside the file, or NAME.json beside NAME.ts."`
 	Entry    string `placeholder:"FILE" help:"File of the folder that exports the tools. Default: the only one, or index, tool or the extension's name with .ts or another ending."`
 	Types    bool   `help:"Check types with the TypeScript compiler, which npm fetches once."`
+	openapiFlags
 	addFlags
 }
 
@@ -103,6 +104,8 @@ func (*extAdd) Help() string {
 
 From a folder, stile takes all files except hidden ones and node_modules: packages come from the manifest's dependencies. No link may lead out of the folder. If you name a source file, stile takes only that file.
 
+--openapi makes an extension out of an OpenAPI document: each operation becomes a tool, and one http binding reaches the server with the methods that the operations use. If there are more than 1,000 operations, they become several extensions. stile ext source NAME operations.json shows the result.
+
 Building erases types. --types checks them first, as tsc --strict does, and types env from the manifest's bindings; npm packages have the type any. The compiler also runs in the sandbox.
 
 Examples:
@@ -110,12 +113,27 @@ Examples:
     stile ext add github/
     stile ext add distance.ts --manifest distance.json --types
     stile ext add github/ --entry src/main.ts
-    stile ext add github/ --scope shared --no-approve --json`
+    stile ext add github/ --scope shared --no-approve --json
+    stile ext add --openapi petstore.yaml --credential petstore-key --as header:api_key
+    stile ext add --openapi github.json --name github --tag issues --tag pulls --credential github-token`
 }
 
 // Run implements the command.
 func (c *extAdd) Run(ctx context.Context, s *streams) error {
+	if err := c.check(c.Path); err != nil {
+		return err
+	}
 	return withExtensions(ctx, s, func(e *extensions) error {
+		if c.OpenAPI != "" {
+			if c.Manifest != "" || c.Entry != "" {
+				return usagef("--manifest and --entry do not go with --openapi, which makes both")
+			}
+			drafts, err := c.drafts(s)
+			if err != nil {
+				return err
+			}
+			return c.addAll(ctx, s, e, drafts)
+		}
 		d, manifest, err := readDraft(c.Path, c.Manifest, e.home, e.cache, e.keys)
 		if err != nil {
 			return err
@@ -126,16 +144,21 @@ func (c *extAdd) Run(ctx context.Context, s *streams) error {
 		if _, ok := d.Files[d.Entry]; !ok && d.Entry != "" {
 			return usagef("--entry %s is not a file of %s", line(c.Entry, 200), c.Path)
 		}
-		if err := c.fill(s, e, &d); err != nil {
-			return err
-		}
-		d.Types = c.Types
-		w, err := e.Write(ctx, d)
-		if err != nil {
-			return nameManifest(err, manifest)
-		}
-		return c.finish(ctx, s, e, w)
+		return c.add(ctx, s, e, d, manifest)
 	})
+}
+
+// add takes a draft through all stages. manifest is the file that its manifest was read from.
+func (c *extAdd) add(ctx context.Context, s *streams, e *extensions, d lifecycle.Draft, manifest string) error {
+	if err := c.fill(s, e, &d); err != nil {
+		return err
+	}
+	d.Types = c.Types
+	w, err := e.Write(ctx, d)
+	if err != nil {
+		return nameManifest(err, manifest)
+	}
+	return c.finish(ctx, s, e, w)
 }
 
 type writtenJSON struct {

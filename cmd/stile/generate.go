@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -164,28 +163,16 @@ func (e *extensions) existing(ctx context.Context, v lifecycle.Viewer, descripti
 		called[t.Name] = t.Scope
 	}
 	words := significant(description)
-	has, ranks, found := map[string]int{}, map[string]float64{}, []lifecycle.Found{}
-	for _, word := range words {
-		with, err := e.Search(ctx, v, word, 3*len(tools)) // all matches, in three scopes
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, f := range with {
-			if called[f.Name] != f.Scope {
-				continue // the tool of a narrower scope is called instead
-			}
-			if has[f.Name] == 0 {
-				found = append(found, f)
-			}
-			has[f.Name]++
-			ranks[f.Name] += f.Rank
-		}
+	found, err := e.Search(ctx, v, strings.Join(words, " "), len(tools))
+	if err != nil {
+		return nil, nil, err
 	}
-	slices.SortStableFunc(found, func(a, b lifecycle.Found) int { return cmp.Compare(ranks[b.Name], ranks[a.Name]) })
+	// What only has words that mean the same is too little to say that it exists.
+	found = slices.DeleteFunc(found, func(f lifecycle.Found) bool { return f.Words == 0 || called[f.Name] != f.Scope })
 	existing := make([]generate.Existing, len(found))
 	for i, f := range found {
 		existing[i] = generate.Existing{Name: f.Name, Description: f.Description}
-		if n := has[f.Name]; n > 1 || len(words) == 1 {
+		if n := f.Words; n > 1 || len(words) == 1 {
 			existing[i].Score = float64(n) / float64(len(words))
 		}
 	}

@@ -53,7 +53,7 @@ func (n *session) toolbox(ctx context.Context, state *extension.State, files []s
 			}
 			return nil, abi.Errorf(abi.CodeNotFound, "tool %q; there are: %s", printable.Short(name, 64), strings.Join(names, ", "))
 		},
-		Describe: func() []tools.Description { return found },
+		Finder: tools.NewCatalog(found),
 	})
 }
 

@@ -34,6 +34,7 @@ type Derived struct {
 }
 
 const (
+	maxFunctions  = 256
 	maxParameters = 64
 )
 
@@ -136,15 +137,15 @@ func (d *deriver) derive() {
 		default:
 			d.add(f)
 		}
-		if functions++; functions > extension.MaxTools || len(d.problems) >= abi.MaxProblems {
+		if functions++; functions > maxFunctions || len(d.problems) >= abi.MaxProblems {
 			break
 		}
 	}
 	switch {
 	case functions == 0:
 		d.refuse(len(d.tokens), "the file has no default export, and exports no function", "export default extension({ tools: { ... } }), or "+fixFunction)
-	case functions > extension.MaxTools:
-		d.refuse(0, fmt.Sprintf("more than %d functions are exported", extension.MaxTools), "fewer, in several extensions")
+	case functions > maxFunctions:
+		d.refuse(0, fmt.Sprintf("more than %d functions are exported", maxFunctions), "fewer, in several extensions")
 	}
 }
 

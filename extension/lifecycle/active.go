@@ -16,6 +16,7 @@ import (
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/internal/toolsearch"
 	"github.com/stilehost/stile/internal/turns"
 )
 
@@ -44,6 +45,9 @@ type active struct {
 	calls atomic.Int64    // under way
 	ctx   context.Context // ends when the release is revoked
 	end   context.CancelCauseFunc
+
+	indexing sync.Once // makes index
+	index    *toolsearch.Index
 
 	making sync.Mutex // held while env is made
 	env    host.Env   // behind grants

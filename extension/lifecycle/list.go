@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stilehost/stile/extension"
-	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sqlite"
 )
@@ -397,59 +395,6 @@ func toolStats(ctx context.Context, c *sqlite.Conn, scope extension.Scope) (map[
 
 // toolName names a tool within a scope.
 type toolName struct{ extension, tool string }
-
-// Found is a search result.
-type Found struct {
-	Name, Description string
-	// Tags are those of its extension, in byte order.
-	Tags      []string
-	Extension string
-	Scope     extension.Scope
-	// Rank is how well it fits: higher is better.
-	Rank float64
-}
-
-var words = lazyregexp.New(`[\p{L}\p{N}]+`)
-
-// Words returns the first words of a text, in lower case, as [Manager.Search] reads them. A negative number means all.
-func Words(text string, most int) []string { return words.FindAllString(strings.ToLower(text), most) }
-
-// Search finds tools that a viewer can call by the words of a query, in names, tags and descriptions. It returns at most limit, the
-// best first, without tools that a narrower scope shadows.
-func (m *Manager) Search(ctx context.Context, v Viewer, query string, limit int) (found []Found, err error) {
-	terms := Words(query, 32)
-	if len(terms) == 0 {
-		return nil, nil
-	}
-	for i, t := range terms {
-		terms[i] = `"` + t + `"`
-	}
-	err = m.db.Read(ctx, func(c *sqlite.Conn) error {
-		const search = `SELECT full_name, tags, description, scope, name, -bm25(tool_text, 4.0, 2.0, 1.0) FROM tool_text JOIN release ON release.id = tool_text.release
-			WHERE tool_text MATCH ?1 AND state = 'active' AND quarantine = '' AND scope IN (?2, ?3, ?4) AND NOT EXISTS
-				(SELECT 1 FROM tool JOIN release AS narrower ON narrower.id = tool.release WHERE tool.full_name = tool_text.full_name AND tool.live = 1 AND narrower.state = 'active'
-				AND (narrower.scope = ?2 AND release.scope != ?2 OR narrower.scope = ?3 AND release.scope = ?4))
-			ORDER BY 6 DESC LIMIT ?5`
-		scopes := v.scopeTexts()
-		for row, err := range c.Rows(ctx, search, strings.Join(terms, " OR "), scopes[0], scopes[1], scopes[2], max(0, limit)) {
-			if err != nil {
-				return err
-			}
-			var f Found
-			var tags, scope string
-			if err := row.Scan(&f.Name, &tags, &f.Description, &scope, &f.Extension, &f.Rank); err != nil {
-				return err
-			}
-			f.Tags = strings.Fields(tags)
-			if f.Scope, err = extension.ParseScope(scope); err != nil {
-				return err
-			}
-			found = append(found, f)
-		}
-		return nil
-	})
-	return found, err
-}
 
 // Prunable is an extension that could be removed, and why.
 type Prunable struct {

@@ -13,7 +13,6 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/policy"
-	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -281,19 +280,12 @@ func written(d Draft, v *Version, release int64) Entry {
 	return e
 }
 
-// searched is how many bytes of the descriptions of an extension's tools are indexed for search. Indexing a byte takes up to 0.2 us.
-const searched = 32 << 10
-
 // activate replaces the active release by another.
 func (m *Manager) activate(ctx context.Context, c *sqlite.Conn, r Release, v *Version, d Decision, kind, line string, now time.Time) (Release, error) {
 	at := now.UnixMilli()
-	for _, query := range []string{
-		"DELETE FROM tool_text WHERE rowid IN (SELECT text FROM tool JOIN release ON release.id = tool.release WHERE scope = ? AND release.name = ? AND state = 'active')",
-		"UPDATE release SET state = 'superseded' WHERE scope = ? AND name = ? AND state = 'active'",
-	} {
-		if _, err := c.Exec(ctx, query, r.Scope.String(), r.Name); err != nil {
-			return r, err
-		}
+	const replaced = "UPDATE release SET state = 'superseded' WHERE scope = ? AND name = ? AND state = 'active'"
+	if _, err := c.Exec(ctx, replaced, r.Scope.String(), r.Name); err != nil {
+		return r, err
 	}
 	// If the person who approves it gives no reason, the reason still says where it came from.
 	if _, err := c.Exec(ctx, "UPDATE content SET ran = 1 WHERE version = ?", r.Digest); err != nil {
@@ -304,27 +296,6 @@ func (m *Manager) activate(ctx context.Context, c *sqlite.Conn, r Release, v *Ve
 		return r, err
 	}
 	if err := m.checkDefinitions(ctx, c, r.Scope); err != nil {
-		return r, err
-	}
-	const text = "INSERT INTO tool_text VALUES (?, ?, ?, ?)"
-	ids := map[string]int64{}
-	for _, t := range v.Tools {
-		full := extension.ToolName(r.Name, t.Name)
-		description := printable.Cut(t.Description, searched/len(v.Tools)) + "\n" + v.Manifest.Description
-		result, err := c.Exec(ctx, text, full, strings.Join(v.Manifest.Tags, " "), description, r.ID)
-		if err != nil {
-			return r, err
-		}
-		if ids[full], err = result.LastInsertId(); err != nil {
-			return r, err
-		}
-	}
-	rows, err := json.Marshal(ids)
-	if err != nil {
-		return r, err
-	}
-	const found = "UPDATE tool SET text = value FROM json_each(?) WHERE release = ? AND full_name = key"
-	if _, err := c.Exec(ctx, found, string(rows), r.ID); err != nil {
 		return r, err
 	}
 	e := Entry{Kind: kind, By: d.By, Via: d.Via, Scope: r.Scope.String(), Extension: r.Name, Release: r.ID, Digest: r.Digest, Line: line, Reason: d.Reason}
@@ -446,9 +417,6 @@ func (m *Manager) takeAway(ctx context.Context, scope extension.Scope, name stri
 // end puts a release into a state that it never leaves.
 func (m *Manager) end(ctx context.Context, c *sqlite.Conn, r Release, to State, d Decision, kind string) (Release, error) {
 	now := m.options.Now()
-	if _, err := c.Exec(ctx, "DELETE FROM tool_text WHERE rowid IN (SELECT text FROM tool WHERE release = ?)", r.ID); err != nil {
-		return r, err
-	}
 	const query = "UPDATE release SET state = ?, decided = ?, decider = ?, line = '', reason = ? WHERE id = ?"
 	if _, err := c.Exec(ctx, query, to, now.UnixMilli(), cut(d.By), cut(d.Reason), r.ID); err != nil {
 		return r, err

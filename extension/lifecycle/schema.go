@@ -247,6 +247,10 @@ CREATE INDEX release_removed ON release (scope, name, digest, author) WHERE stat
 CREATE INDEX release_accepted ON release (scope, name, decided) WHERE state IN ('active', 'superseded') AND decider != 'policy';
 CREATE INDEX release_ended ON release (scope, name) WHERE state IN ('superseded', 'revoked');
 CREATE INDEX release_ended_digest ON release (scope, name, digest) WHERE state IN ('superseded', 'revoked');
+`, `
+-- Words are looked up in memory, for all viewers of a release.
+DROP TABLE tool_text;
+ALTER TABLE tool DROP COLUMN text;
 `}}
 
 // DamagedError reports a part of the store that something else changed.

