@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/rung"
@@ -55,13 +56,24 @@ type Tool struct {
 type set struct {
 	name string
 	rung Rung
-	// bindings are the interfaces that its env has, by name.
-	bindings map[string]string
+	// bindings are the names in its env. Each is that of its kind.
+	bindings []string
 }
 
 // sets are the tools that are written in TypeScript. Each has the binding of its name, and the bindings of those below that it needs.
 var sets = []set{
-	{"workspace", Workspace, map[string]string{"workspace": "stile:capability/workspace@0.1.0"}},
+	{"workspace", Workspace, []string{"workspace"}},
+}
+
+// interfaces are those of the set's bindings.
+func (s set) interfaces() map[string]string {
+	known := map[string]string{}
+	for _, k := range capabilities.Builtin.All() {
+		if slices.Contains(s.bindings, k.Name) {
+			known[k.Name] = k.Interface
+		}
+	}
+	return known
 }
 
 // The tools for code, from rung [Isolate] on: what runs it, what finds tools for it, and what shows their types. Whoever serves them knows
@@ -146,7 +158,7 @@ func (k *Kit) component(ctx context.Context, s set) (*host.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	wasm, err := t.Assemble(ctx, toolchain.Source{FS: sources, Entry: s.name + "/" + s.name + ".ts", Bindings: s.bindings}, false)
+	wasm, err := t.Assemble(ctx, toolchain.Source{FS: sources, Entry: s.name + "/" + s.name + ".ts", Bindings: s.interfaces()}, false)
 	if err != nil {
 		return nil, fmt.Errorf("build the tools of %s: %w", s.name, err)
 	}

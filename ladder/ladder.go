@@ -73,7 +73,7 @@ func setOf(tool string) (s set) {
 
 // missing names the first binding that a set needs and this ladder lacks.
 func (l *Ladder) missing(s set) string {
-	for _, name := range slices.Sorted(maps.Keys(s.bindings)) {
+	for _, name := range s.bindings {
 		if l.options.Env[name] == nil {
 			return name
 		}
@@ -141,7 +141,7 @@ func (l *Ladder) request(t Tool, s set, c Call) host.Request {
 	if env == nil {
 		env = host.Env{}
 	}
-	for name := range s.bindings {
+	for _, name := range s.bindings {
 		env[name] = l.options.Env[name]
 	}
 	return host.Request{
