@@ -1,0 +1,5 @@
+//go:build !linux
+
+package box
+
+func rlimits() []rlimit { return nil }
