@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/internal/trees"
@@ -58,6 +59,28 @@ func (d *Directory) Survey(ctx context.Context, visit func(trees.Entry) error) e
 	})
 }
 
+// Look visits what is at some paths.
+func (d *Directory) Look(ctx context.Context, paths []string, visit func(trees.Entry) error) error {
+	return d.view(ctx, "read", func(o *op) error {
+		for _, path := range paths {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			n, err := o.lookup("/" + path)
+			if refused, err := refusal(err); err != nil || refused != nil || n == nil {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			if err := visit(*n.entry(path)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 func (t *tree) survey(visit func(trees.Entry) error) error {
 	skip := len(t.base) + 1
 	for row, err := range t.conn.Rows(t.ctx, `SELECT parent, name, kind, size, mode, coalesce(content, 0), target FROM node
@@ -99,9 +122,10 @@ func (n *node) entry(path string) *trees.Entry {
 	}
 	e.Size = int64(n.status.Size)
 	if info, disk := n.file.(fs.FileInfo); disk {
-		e.Stamp = fmt.Sprint(info.ModTime().UnixNano(), identity(info))
+		e.Stamp = trees.Stamp(info.ModTime().UnixNano(), int64(identity(info)))
+		e.Recent = time.Since(info.ModTime()) < trees.Recent
 	} else {
-		e.Stamp = fmt.Sprint(n.bytes) // no content has the number of an earlier one
+		e.Stamp = trees.Stamp(n.bytes) // no content has the number of an earlier one
 	}
 	return e
 }
@@ -183,6 +207,14 @@ func (d *Directory) Apply(ctx context.Context, changes []trees.Change) ([]error,
 				if outcomes[from+i], err = d.apply(o, c); err != nil {
 					return err
 				}
+				if outcomes[from+i] != nil || c.After == nil {
+					continue
+				}
+				n, err := o.lookup("/" + c.Path)
+				if err != nil || n == nil {
+					return errors.Join(err, changed("/"+c.Path))
+				}
+				*c.After = *n.entry(c.Path)
 			}
 			return nil
 		})

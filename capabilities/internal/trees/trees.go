@@ -2,7 +2,14 @@
 // directory of a workspace, and the work folder of a sandbox. Neither kind knows the other.
 package trees
 
-import "io"
+import (
+	"encoding/binary"
+	"io"
+	"time"
+)
+
+// Recent is how long after a change another one may leave the times of a file as they are, because clocks of disks are coarse.
+const Recent = 50 * time.Millisecond
 
 // Kind distinguishes files, directories and links.
 type Kind uint8
@@ -28,8 +35,19 @@ type Entry struct {
 	Size int64
 	// Stamp of a file changes whenever its content may have changed. It says nothing about the file of another tree.
 	Stamp string
+	// Recent is set if the file changed so recently that its Stamp may not show another change.
+	Recent bool
 	// Target of a link.
 	Target string
+}
+
+// Stamp makes a stamp of numbers.
+func Stamp(numbers ...int64) string {
+	b := make([]byte, 0, 32)
+	for _, n := range numbers {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	return string(b)
 }
 
 // Equal reports whether two entries of one tree have the same kind, mode, content and target. Either may be nil, for nothing at a path.
@@ -46,7 +64,8 @@ type Change struct {
 	Path string
 	// Before is what was at the path when the change was planned; nil for nothing. A tree makes no change where it finds something else.
 	Before *Entry
-	// After is what will be there; nil for nothing. A directory is removed only if it is empty. After.Stamp is not used.
+	// After is what will be there; nil for nothing. A directory is removed only if it is empty. Once the change is made, it is what is
+	// there then.
 	After *Entry
 	// Open opens the content of a file, and can be called again. It is nil if only the mode changes.
 	Open func() (io.ReadCloser, error)

@@ -21,9 +21,7 @@ import (
 )
 
 const (
-	// rangeSize is how many user ids a box has, and firstID the first of the first box.
-	rangeSize = 1 << 16
-	firstID   = 1 << 30
+	firstID = 1 << 30 // of the first box: the user id of root in it
 	// maxBoxes is how many boxes of one folder can run at once, in all processes.
 	maxBoxes = 256
 )

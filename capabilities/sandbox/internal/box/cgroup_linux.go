@@ -93,14 +93,6 @@ func noSwap() bool {
 	return err == nil && strings.Count(string(text), "\n") <= 1
 }
 
-// reason is an error without the name of a file.
-func reason(err error) string {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err.Error()
-	}
-	return err.Error()
-}
-
 // freeze stops all processes of a cgroup and of those below it, and returns once they stand.
 func (c cgroups) freeze(path string) error {
 	if c.unified {

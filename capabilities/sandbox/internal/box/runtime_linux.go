@@ -46,7 +46,7 @@ func findRuntime(name, state string, unified bool) (ociRuntime, string, error) {
 
 func (p program) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(p.path, append([]string{"--root", p.state}, args...)...) //nolint:noctx // a box ends its programs itself, in the right order
-	cmd.Env = []string{path, "XDG_RUNTIME_DIR=" + p.state}
+	cmd.Env = []string{searchPath, "XDG_RUNTIME_DIR=" + p.state}
 	cmd.Dir = "/"
 	return cmd
 }
@@ -56,10 +56,14 @@ func (p program) run(bundle, id string) *exec.Cmd {
 }
 
 func (p program) exec(id, process, below, log, pid string) *exec.Cmd {
-	if !p.crun && !p.unified {
+	if p.crun {
+		return p.command("--log", log, "--log-format", "json", "exec", "--pid-file", pid, "--cgroup", below, "--process", process, id)
+	}
+	if !p.unified {
 		below = "freezer:" + below
 	}
-	return p.command("--log", log, "--log-format", "json", "exec", "--pid-file", pid, "--cgroup", below, "--process", process, id)
+	// A process that is started while the others stand still begins when they continue.
+	return p.command("--log", log, "--log-format", "json", "exec", "--ignore-paused", "--pid-file", pid, "--cgroup", below, "--process", process, id)
 }
 
 func (p program) remove(ctx context.Context, id string) error {

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"slices"
+	"strings"
 )
 
 // The parts of the OCI runtime specification 1.0.2 that a box uses.
@@ -103,10 +104,12 @@ var (
 )
 
 const (
-	path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	// initPath is where the first process of a box is.
 	initPath  = "/dev/init"
 	cpuPeriod = 100_000 // microseconds
+	// rangeSize is how many user ids a box has.
+	rangeSize = 1 << 16
 )
 
 // noCapabilities are the five sets of a process, all empty.
@@ -116,9 +119,27 @@ var noCapabilities = map[string][]string{"bounding": {}, "effective": {}, "inher
 func (r Root) newProcess(args, env []string, dir string) process {
 	return process{
 		Args: args, Cwd: dir, Capabilities: noCapabilities, NoNewPrivileges: true,
-		Env:     slices.Concat([]string{path, "HOME=" + Home, "TMPDIR=/tmp", "LANG=C.UTF-8"}, r.Env, env),
+		Env:     slices.Concat([]string{searchPath, "HOME=" + Home, "TMPDIR=/tmp", "LANG=C.UTF-8"}, r.Env, env),
 		Rlimits: rlimits(),
 	}
+}
+
+// variables joins lists of NAME=VALUE. The last value of a name counts, and each name is there once.
+func variables(lists ...[]string) []string {
+	var all []string
+	at := map[string]int{}
+	for _, list := range lists {
+		for _, v := range list {
+			name, _, _ := strings.Cut(v, "=")
+			if i, twice := at[name]; twice {
+				all[i] = v
+				continue
+			}
+			at[name] = len(all)
+			all = append(all, v)
+		}
+	}
+	return all
 }
 
 // places are the folders that a box can write, and the folders of its file system that are there.

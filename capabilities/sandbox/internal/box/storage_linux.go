@@ -44,7 +44,7 @@ func mountImage(ctx context.Context, image, at string, l Limits, flags uintptr) 
 	// Without a journal: after a crash nobody wants the files.
 	mkfs := exec.CommandContext(ctx, "mkfs.ext4", "-q", "-F", "-m", "0", "-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1",
 		"-N", strconv.FormatInt(l.Files, 10), image)
-	mkfs.Env = []string{path}
+	mkfs.Env = []string{searchPath}
 	if out, err := mkfs.CombinedOutput(); err != nil {
 		return fmt.Errorf("mkfs.ext4: %w: %.200s", err, out)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -73,7 +74,11 @@ func (t *Tree) survey(folder *os.File, at string, depth int, visit func(trees.En
 	for {
 		names, err := folder.Readdirnames(1024)
 		for _, name := range names {
-			if err := t.one(folder, path.Join(at, name), name, depth, visit, skip); err != nil {
+			below := name
+			if at != "" {
+				below = at + "/" + name
+			}
+			if err := t.one(folder, below, name, depth, visit, skip); err != nil {
 				return err
 			}
 		}
@@ -103,7 +108,8 @@ func (t *Tree) one(folder *os.File, at, name string, depth int, visit func(trees
 	switch s.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		e.Size = s.Size
-		e.Stamp = fmt.Sprint(s.Size, s.Mtim.Nano(), s.Ctim.Nano(), s.Ino)
+		e.Stamp = trees.Stamp(s.Mtim.Nano(), s.Ctim.Nano(), int64(s.Ino))
+		e.Recent = time.Since(time.Unix(0, s.Ctim.Nano())) < trees.Recent
 	case unix.S_IFDIR:
 		e.Kind = trees.Directory
 	case unix.S_IFLNK:
@@ -142,7 +148,11 @@ func (t *Tree) one(folder *os.File, at, name string, depth int, visit func(trees
 }
 
 // Open opens a file. The error is fs.ErrNotExist if there is none any more.
-func (t *Tree) Open(at string) (*os.File, error) {
+func (t *Tree) Open(at string) (io.ReadCloser, error) {
+	return t.file(at)
+}
+
+func (t *Tree) file(at string) (*os.File, error) {
 	file, err := t.open(at, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
 		return nil, err
@@ -204,7 +214,9 @@ func (t *Tree) Remove(at string) error {
 
 // Rename gives something another name in its folder. Nothing may have that name.
 func (t *Tree) Rename(at, name string) error {
-	return t.within(at, func(folder int, old string) error { return unix.Renameat2(folder, old, folder, name, unix.RENAME_NOREPLACE) })
+	return t.within(at, func(folder int, old string) error {
+		return unix.Renameat2(folder, old, folder, name, unix.RENAME_NOREPLACE)
+	})
 }
 
 // MakeDirectory makes a folder, or changes its mode if there is one. A box's own processes can always use it.
@@ -232,14 +244,13 @@ func (t *Tree) MakeLink(at, target string) error {
 
 // Chmod changes the mode of a file.
 func (t *Tree) Chmod(at string, mode uint32) error {
-	file, err := t.Open(at)
+	file, err := t.file(at)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	return unix.Fchmod(int(file.Fd()), mode|0o400)
 }
-
 
 // Write makes or replaces a file. A process of the box sees all of it or none.
 func (t *Tree) Write(at string, mode uint32, content io.Reader) error {
@@ -257,7 +268,9 @@ func (t *Tree) Write(at string, mode uint32, content io.Reader) error {
 			return err
 		}
 		// A link to the file, which has no name yet. It replaces nothing, so what was there goes first.
-		link := func() error { return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), folder, name, unix.AT_SYMLINK_FOLLOW) }
+		link := func() error {
+			return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), folder, name, unix.AT_SYMLINK_FOLLOW)
+		}
 		if err = link(); errors.Is(err, unix.EEXIST) {
 			if err = unix.Unlinkat(folder, name, 0); err == nil || errors.Is(err, unix.ENOENT) {
 				err = link()

@@ -1,0 +1,378 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/sandbox/images"
+	"github.com/stilehost/stile/capabilities/sandbox/internal/box"
+	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/printable"
+)
+
+// Kind is a container with real tools. The options of a site are [Options].
+var Kind = &capability.Kind{
+	Name: "sandbox", Interface: Interface, Example: exampleRights, Parse: parse, ParseSpec: parseSpec, Learn: newRecorded,
+	SpecForm: "sandbox:IMAGE[,option]...",
+	SpecMeans: `a container with the programs of an image that stile sandbox image made, or of this
+machine (sandbox:host); options: memory=1GiB, disk=2GiB, cpu=1, processes=256,
+time=10m for each command, allow=PATH for files that programs act on`,
+}
+
+// Options says how a site runs sandboxes. The zero value of a field means its default.
+type Options struct {
+	// Dir is where images are kept, and what sandboxes need while they run. Default: the folder sandbox of the site's.
+	Dir string
+	// Runtime is the OCI runtime: "crun", "runc", or a path. Default: the first that is installed.
+	Runtime string
+	// Storage says where the files of sandboxes are: "memory" or "disk". Default: on disk where the machine can.
+	Storage string
+	// WithoutUserNamespace lets sandboxes run as the user of this process on a machine without user namespaces. Default: refused.
+	WithoutUserNamespace bool
+	// Sandboxes is how many run at once. Default 8.
+	Sandboxes int
+	// Log gets what is wrong with this machine. Default: nobody.
+	Log *slog.Logger
+}
+
+// Rights are the right to run commands in sandboxes of one image.
+type Rights struct {
+	// Image names an image, or "host" for the programs of this machine.
+	Image string
+	// Limits are those of each sandbox.
+	Limits Limits
+	// Allow are paths that may be copied to directories of the machine although programs act on such files.
+	Allow []string
+}
+
+var fields = []string{"image", "memory", "disk", "cpu", "processes", "time", "allow"}
+
+const (
+	exampleSpec   = "sandbox:host,memory=1GiB"
+	exampleRights = `{ "image": "host" }`
+)
+
+func parse(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
+	given := r.Fields(n, exampleRights, fields, "image")
+	var g Rights
+	for _, name := range fields {
+		field := given[name]
+		if field == nil || r.Err != nil {
+			continue
+		}
+		if name == "allow" {
+			for _, item := range r.Items(field, maxAllowed, `[".github/workflows"]`) {
+				text := r.Text(item, `".github/workflows"`)
+				if r.Err == nil {
+					if problem := g.set(name, text); problem != "" {
+						r.Fail(item, `a path like ".github/workflows"`, "%s", problem)
+					}
+				}
+			}
+			continue
+		}
+		text, isNumber := "", false
+		if number, ok := field.Value.(json.Number); ok && (name == "cpu" || name == "processes") {
+			text, isNumber = number.String(), true
+		}
+		if !isNumber {
+			text = r.Text(field, examples[name])
+		}
+		if r.Err == nil {
+			if problem := g.set(name, text); problem != "" {
+				r.Fail(field, examples[name], "%s", problem)
+			}
+		}
+	}
+	return g
+}
+
+var examples = map[string]string{
+	"image": `the name of an image, like "host"`, "memory": `a size like "1GiB"`, "disk": `a size like "2GiB"`, "cpu": "a number like 1.5",
+	"processes": "a number like 256", "time": `a time like "10m"`,
+}
+
+const maxAllowed = 32
+
+// set sets a field from its text, and returns what is wrong with the text.
+func (g *Rights) set(name, text string) (problem string) {
+	size := func(to *int64, least, most int64) string {
+		n, ok := parseSize(text)
+		if !ok || n < least || n > most {
+			return fmt.Sprintf("%s is no size from %s to %s", jsonform.Quote(text), showSize(least), showSize(most))
+		}
+		*to = n
+		return ""
+	}
+	switch name {
+	case "image":
+		if !images.IsName(text) {
+			return jsonform.Quote(text) + " cannot name an image"
+		}
+		g.Image = text
+	case "memory":
+		return size(&g.Limits.Memory, 16<<20, most.Memory)
+	case "disk":
+		return size(&g.Limits.Disk, 16<<20, most.Disk)
+	case "cpu":
+		n, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(n >= 0.01 && n <= most.CPU) {
+			return fmt.Sprintf("%s is no number of processors from 0.01 to %v", jsonform.Quote(text), most.CPU)
+		}
+		g.Limits.CPU = n
+	case "processes":
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 8 || n > most.Processes {
+			return fmt.Sprintf("%s is no number of processes from 8 to %d", jsonform.Quote(text), most.Processes)
+		}
+		g.Limits.Processes = n
+	case "time":
+		d, err := time.ParseDuration(text)
+		if err != nil || d < time.Second || d > most.Time {
+			return fmt.Sprintf("%s is no time from 1s to %s", jsonform.Quote(text), showTime(most.Time))
+		}
+		g.Limits.Time = d
+	case "allow":
+		if text == "" || len(text) > 1024 || path.Clean("/"+text) != "/"+text || printable.Line(text) != text {
+			return jsonform.Quote(text) + " is no path"
+		}
+		g.Allow = append(g.Allow, text)
+	}
+	return ""
+}
+
+func parseSize(text string) (int64, bool) {
+	for _, unit := range []struct {
+		name string
+		size int64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}} {
+		if number, ok := strings.CutSuffix(text, unit.name); ok {
+			n, err := strconv.ParseInt(number, 10, 32)
+			return n * unit.size, err == nil && n > 0
+		}
+	}
+	return 0, false
+}
+
+func showSize(n int64) string {
+	if n%(1<<30) == 0 {
+		return strconv.FormatInt(n>>30, 10) + "GiB"
+	}
+	return strconv.FormatInt(n>>20, 10) + "MiB"
+}
+
+// showTime is a duration without units that are zero.
+func showTime(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+func parseSpec(s capability.Spec) (capability.Grant, error) {
+	g := Rights{}
+	mistake := func(text string) error { return &capability.MistakeError{Text: text, Fix: exampleSpec} }
+	if problem := g.set("image", s.Argument); problem != "" {
+		return nil, mistake(problem)
+	}
+	for option := range strings.SplitSeq(s.Options, ",") {
+		if s.Options == "" {
+			break
+		}
+		name, value, _ := strings.Cut(option, "=")
+		if name == "image" || !slices.Contains(fields, name) {
+			return nil, mistake("a sandbox has no option " + jsonform.Quote(option))
+		}
+		if problem := g.set(name, value); problem != "" {
+			return nil, mistake(problem)
+		}
+	}
+	return g, nil
+}
+
+// Kind implements [capability.Grant].
+func (Rights) Kind() *capability.Kind { return Kind }
+
+// Interface implements [capability.Grant].
+func (Rights) Interface() string { return Interface }
+
+// document has the fields of a manifest, in order. Fields without a value have their defaults.
+type document struct {
+	Image     string   `json:"image"`
+	Memory    string   `json:"memory,omitempty"`
+	Disk      string   `json:"disk,omitempty"`
+	CPU       float64  `json:"cpu,omitempty"`
+	Processes int64    `json:"processes,omitempty"`
+	Time      string   `json:"time,omitempty"`
+	Allow     []string `json:"allow,omitempty"`
+}
+
+// Document implements [capability.Grant].
+func (g Rights) Document() any {
+	d := document{Image: g.Image, CPU: g.Limits.CPU, Processes: g.Limits.Processes, Allow: g.Allow}
+	if g.Limits.Memory != 0 {
+		d.Memory = showSize(g.Limits.Memory)
+	}
+	if g.Limits.Disk != 0 {
+		d.Disk = showSize(g.Limits.Disk)
+	}
+	if g.Limits.Time != 0 {
+		d.Time = showTime(g.Limits.Time)
+	}
+	return d
+}
+
+// Describe implements [capability.Grant].
+func (g Rights) Describe() []string {
+	l := g.Limits.withDefaults()
+	programs := "any program of the image " + g.Image
+	if g.Image == images.Host {
+		programs = "any program of this machine, without its data,"
+	}
+	lines := []string{
+		"may run " + programs + " and any code in a container: only this machine's kernel is between them and the machine",
+		fmt.Sprintf("may take %s of memory, %s of disk, %v processors, %d processes, and %s for each command",
+			showSize(l.Memory), showSize(l.Disk), l.CPU, l.Processes, showTime(l.Time)),
+		"has no network there",
+		"may copy files from and to the directories of the extension's other bindings",
+	}
+	for _, p := range g.Allow {
+		lines = append(lines, printable.Line("may put "+p+" into directories of this machine, where other programs act on it"))
+	}
+	return lines
+}
+
+// Authority implements [capability.Grant].
+func (g Rights) Authority() []string {
+	l := g.Limits.withDefaults()
+	lines := []string{
+		"sandbox " + g.Image, "sandbox memory " + showSize(l.Memory), "sandbox disk " + showSize(l.Disk), fmt.Sprintf("sandbox cpu %v", l.CPU),
+		fmt.Sprintf("sandbox processes %d", l.Processes), "sandbox time " + showTime(l.Time),
+	}
+	for _, p := range g.Allow {
+		lines = append(lines, printable.Line("sandbox allow "+p))
+	}
+	return lines
+}
+
+// Covers implements [capability.Grant].
+func (g Rights) Covers(asked capability.Grant) bool {
+	a, ok := asked.(Rights)
+	if !ok || g.Image != a.Image {
+		return false
+	}
+	for _, p := range a.Allow {
+		if !slices.ContainsFunc(g.Allow, func(q string) bool { return p == q || strings.HasPrefix(p, q+"/") }) {
+			return false
+		}
+	}
+	has, wants := g.Limits.withDefaults(), a.Limits.withDefaults()
+	return has == wants.within(has) && wants == wants.within(has)
+}
+
+// within are limits that are nowhere above others.
+func (l Limits) within(most Limits) Limits {
+	return Limits{
+		min(l.Memory, most.Memory), min(l.Disk, most.Disk), min(l.CPU, most.CPU), min(l.Processes, most.Processes), min(l.Time, most.Time),
+	}
+}
+
+// Limit implements [capability.Limiter]: a ceiling for the same image lowers the limits, and drops paths that it does not allow.
+func (g Rights) Limit(ceiling []capability.Grant) capability.Grant {
+	for _, one := range ceiling {
+		c, ok := one.(Rights)
+		if !ok || c.Image != g.Image {
+			continue
+		}
+		if c.Covers(g) {
+			return g
+		}
+		limited := Rights{Image: g.Image, Limits: g.Limits.withDefaults().within(c.Limits.withDefaults())}
+		for _, p := range g.Allow {
+			if slices.ContainsFunc(c.Allow, func(q string) bool { return p == q || strings.HasPrefix(p, q+"/") }) {
+				limited.Allow = append(limited.Allow, p)
+			}
+		}
+		return limited
+	}
+	return nil
+}
+
+// Reach implements [capability.Reacher].
+func (Rights) Reach() (changes, open bool) { return true, false }
+
+// Open implements [capability.Opener].
+func (g Rights) Open(_ context.Context, s *capability.Site) (abi.Capability, error) {
+	o, _ := s.Options(Kind).(Options)
+	o.Dir = cmp.Or(o.Dir, filepath.Join(s.Dir, "sandbox"))
+	return New(o, g, s.Private)
+}
+
+// slots bounds the sandboxes of each folder of this process.
+var slots = newSlots()
+
+// New returns the capability of a grant. private are folders that no image may show.
+func New(o Options, g Rights, private []string) (*Grant, error) {
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	limits := g.Limits.withDefaults()
+	free := slots.of(o.Dir, cmp.Or(o.Sandboxes, maxSandboxes))
+	config := box.Options{Dir: filepath.Join(o.Dir, "run"), Runtime: o.Runtime, Storage: o.Storage, WithoutUserNamespace: o.WithoutUserNamespace}
+	return &Grant{limits: limits, allowed: g.Allow, log: log, make: func(ctx context.Context) (machine, error) {
+		select {
+		case free <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		m, err := startImage(ctx, o, config, g.Image, limits, private, log)
+		if err != nil {
+			<-free
+			return nil, err
+		}
+		return counted{m, func() { <-free }}, nil
+	}}, nil
+}
+
+func startImage(ctx context.Context, o Options, config box.Options, name string, limits Limits, private []string, log *slog.Logger) (machine, error) {
+	image, release, err := images.Open(filepath.Join(o.Dir, "images"), name, private)
+	if err != nil {
+		return nil, err
+	}
+	slots.sweep(config.Dir, log)
+	m, err := start(ctx, config, box.Root{Dir: image.Root, Paths: image.Paths, Env: image.Env}, box.Limits{
+		Memory: limits.Memory, Disk: limits.Disk, Files: max(limits.Disk/bytesPerFile, 1024), Processes: limits.Processes, CPU: limits.CPU,
+	})
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return counted{m, release}, nil
+}
+
+// counted is a machine that lets something go once it is closed.
+type counted struct {
+	machine
+	release func()
+}
+
+func (c counted) close() error {
+	defer c.release()
+	return c.machine.close()
+}
