@@ -317,7 +317,9 @@ func (b *Box) Run(ctx context.Context, p Process) (Exit, error) {
 			return n
 		},
 	}
-	err = errors.Join(c.run(ctx, b.thread), b.vacate(cgroup))
+	err = c.run(ctx, b.thread)
+	kills := b.cgroups.memoryKills(b.cgroup) + b.cgroups.memoryKills(cgroup) // a hierarchy of version 1 counts each cgroup alone
+	err = errors.Join(err, b.vacate(cgroup))
 	if err != nil {
 		return Exit{}, err
 	}
@@ -325,7 +327,7 @@ func (b *Box) Run(ctx context.Context, p Process) (Exit, error) {
 	if problem := startProblem(said(b.run, log)); problem != "" && exit.Code != 0 && !exit.Killed {
 		return Exit{}, &StartError{p.Args[0], problem}
 	}
-	exit.Memory = b.cgroups.memoryKills(b.cgroup) > killsBefore
+	exit.Memory = kills > killsBefore
 	return exit, nil
 }
 
@@ -373,6 +375,10 @@ func (b *Box) Close() error {
 			errs = append(errs, c.Close())
 		}
 	}
+	errs = append(errs, b.thread.run(func() error {
+		_ = unix.Unmount(runDir+"/files", unix.MNT_DETACH) // frees the disk now, not when the thread has ended
+		return nil
+	}))
 	b.thread.end()
 	if b.lock != nil {
 		errs = append(errs, clean(b.dir, b.cgroups, b.cgroup), b.lock.Close())
@@ -448,7 +454,7 @@ func rlimits() []rlimit {
 		which int
 		most  uint64
 	}{
-		{"RLIMIT_CORE", unix.RLIMIT_CORE, 0},
+		{"RLIMIT_CORE", unix.RLIMIT_CORE, 1}, // not 0, which a core_pattern with a program ignores
 		{"RLIMIT_NOFILE", unix.RLIMIT_NOFILE, 65536},
 		{"RLIMIT_MEMLOCK", unix.RLIMIT_MEMLOCK, 8 << 20},
 		{"RLIMIT_MSGQUEUE", unix.RLIMIT_MSGQUEUE, 0},
