@@ -141,6 +141,7 @@ func (m *simulated) run(_ context.Context, p box.Process) (box.Exit, error) {
 
 func (m *simulated) tree() tree            { return m.files }
 func (m *simulated) verified() []box.Check { return nil }
+func (m *simulated) name() string          { return "a test" }
 func (m *simulated) close() error          { return nil }
 
 func (m *simulated) still(f func() error) error {

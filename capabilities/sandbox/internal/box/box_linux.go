@@ -40,6 +40,7 @@ type Box struct {
 	cgroup   string // its path in each hierarchy
 	cgroups  cgroups
 	runtime  ociRuntime
+	program  string // its file
 	thread   *thread
 	lock     *os.File
 	work     *os.File      // the working tree
@@ -58,6 +59,9 @@ type Box struct {
 
 // Start makes a box. It takes as long as a container takes to start. ctx bounds the start only.
 func Start(ctx context.Context, o Options, r Root, l Limits) (_ *Box, err error) {
+	if os.Geteuid() != 0 {
+		return nil, fmt.Errorf("%w: stile does not run as root, which mounts and user namespaces of several users need", ErrUnavailable)
+	}
 	b := &Box{root: r, cgroups: findCgroups(), ended: make(chan struct{})}
 	for _, c := range []string{"memory", "pids", "freezer"} {
 		if !b.cgroups.has(c) {
@@ -75,7 +79,7 @@ func Start(ctx context.Context, o Options, r Root, l Limits) (_ *Box, err error)
 	if err := b.reserve(o); err != nil {
 		return nil, err
 	}
-	if b.runtime, _, err = findRuntime(o.Runtime, runDir+"/state", b.cgroups.unified); err != nil {
+	if b.runtime, b.program, err = findRuntime(o.Runtime, runDir+"/state", b.cgroups.unified); err != nil {
 		return nil, err
 	}
 	if err := b.prepare(ctx, o, l); err != nil {
@@ -140,7 +144,10 @@ func acquire(dir string) (*os.File, error) {
 
 // prepare makes the file systems and writes the configuration.
 func (b *Box) prepare(ctx context.Context, o Options, l Limits) error {
-	if o.WithoutUserNamespace && !userNamespaces() {
+	if !userNamespaces() {
+		if !o.WithoutUserNamespace {
+			return fmt.Errorf("%w: there are no user namespaces", ErrUnavailable)
+		}
 		b.first = 0
 	}
 	program, err := initProgram()
@@ -261,6 +268,14 @@ func (b *Box) check(l Limits) error {
 
 // Verified says which limits could be read back after the start.
 func (b *Box) Verified() []Check { return slices.Clone(b.verified) }
+
+// Runtime is the program that runs the box, and whether it is in a user namespace.
+func (b *Box) Runtime() string {
+	if b.first == 0 {
+		return b.program + ", without a user namespace"
+	}
+	return b.program + ", in a user namespace"
+}
 
 // Work is the working tree, as the machine sees it, and Owner the user id of its files' owner.
 func (b *Box) Work() *os.File { return b.work }
