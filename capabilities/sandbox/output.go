@@ -13,7 +13,8 @@ const maxOutput = 1 << 20
 // output is what a process wrote, in the order in which it arrived. It is safe for concurrent use.
 type output struct {
 	mu      sync.Mutex
-	parts   []written
+	parts   []written // those before first are dropped
+	first   int
 	kept    int
 	total   uint64 // bytes that were ever written
 	dropped uint64
@@ -38,7 +39,7 @@ func (o *output) add(stream box.Stream, part []byte) {
 	defer o.mu.Unlock()
 	for rest := part; len(rest) > 0; {
 		last := len(o.parts) - 1
-		if last < 0 || o.parts[last].stream != Stream(stream) || len(o.parts[last].bytes) >= abi.MaxBytes {
+		if last < o.first || o.parts[last].stream != Stream(stream) || len(o.parts[last].bytes) >= abi.MaxBytes {
 			o.parts = append(o.parts, written{at: o.total, stream: Stream(stream)})
 			last++
 		}
@@ -50,17 +51,22 @@ func (o *output) add(stream box.Stream, part []byte) {
 		rest = rest[n:]
 	}
 	// A part takes some memory besides its bytes.
-	for o.kept > maxOutput || len(o.parts) > maxOutput/256 {
-		n := len(o.parts[0].bytes)
+	for o.kept > maxOutput || len(o.parts)-o.first > maxOutput/256 {
+		oldest := &o.parts[o.first]
+		n := len(oldest.bytes)
 		if over := o.kept - maxOutput; over > 0 && over < n {
-			o.parts[0].bytes = append([]byte(nil), o.parts[0].bytes[over:]...)
-			o.parts[0].at += uint64(over)
 			n = over
+			oldest.bytes = oldest.bytes[n:]
+			oldest.at += uint64(n)
 		} else {
-			o.parts = append(o.parts[:0:0], o.parts[1:]...)
+			*oldest = written{}
+			o.first++
 		}
 		o.kept -= n
 		o.dropped += uint64(n)
+	}
+	if o.first > maxOutput/256 { // as many as are kept at most, so it is seldom
+		o.parts, o.first = append([]written(nil), o.parts[o.first:]...), 0
 	}
 	o.wake()
 }
@@ -112,7 +118,7 @@ func (o *output) subscribe(beyond uint64) *abi.Pollable {
 func (o *output) read(offset uint64) *Part {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, p := range o.parts {
+	for _, p := range o.parts[o.first:] {
 		if end := p.at + uint64(len(p.bytes)); end > offset {
 			from := max(offset, p.at)
 			return &Part{Offset: from, Stream: p.stream, Bytes: append([]byte(nil), p.bytes[from-p.at:]...)}
