@@ -66,8 +66,7 @@ func (p *recordedProcess) Learn(o double.Operation) (double.Learner, error) {
 		fields := part.Value.([]abi.Value)
 		offset, data := fields[0].(uint64), bytesOf(fields[2])
 		if offset == p.read { // not again
-			stream, _ := fields[1].(uint32)
-			_, _ = p.out[stream&1].Write(data) // to memory
+			_, _ = p.out[fields[1].(abi.Variant).Case&1].Write(data) // to memory
 			p.read += uint64(len(data))
 		}
 		p.dropped = p.dropped || offset > p.read
@@ -76,7 +75,7 @@ func (p *recordedProcess) Learn(o double.Operation) (double.Learner, error) {
 		fields := o.Value.([]abi.Value)
 		code := fields[0].(uint32)
 		p.exit = &code
-		if ending, _ := fields[1].(uint32); ending != uint32(Exited) {
+		if fields[1].(abi.Variant).Case != uint32(Exited) {
 			return nil, errors.New("the command did not end by itself")
 		}
 		return nil, nil
