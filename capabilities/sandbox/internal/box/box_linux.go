@@ -277,6 +277,13 @@ func (b *Box) Runtime() string {
 	return b.program + ", in a user namespace"
 }
 
+// Network names the network namespace of the box. It has a loopback interface and nothing else. What a program outside listens on in it is
+// all that the box can reach.
+func (b *Box) Network() (string, error) {
+	text, err := b.run.ReadFile("pid")
+	return "/proc/" + strings.TrimSpace(string(text)) + "/ns/net", err
+}
+
 // Work is the working tree, as the machine sees it, and Owner the user id of its files' owner.
 func (b *Box) Work() *os.File { return b.work }
 

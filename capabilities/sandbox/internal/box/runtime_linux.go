@@ -52,7 +52,7 @@ func (p program) command(args ...string) *exec.Cmd {
 }
 
 func (p program) run(bundle, id string) *exec.Cmd {
-	return p.command("--log", filepath.Join(bundle, "log"), "--log-format", "json", "run", "--bundle", bundle, id)
+	return p.command("--log", filepath.Join(bundle, "log"), "--log-format", "json", "run", "--pid-file", filepath.Join(bundle, "pid"), "--bundle", bundle, id)
 }
 
 func (p program) exec(id, process, below, log, pid string) *exec.Cmd {
