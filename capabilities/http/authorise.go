@@ -151,6 +151,9 @@ func (v verdict) reason(q *request) string {
 	}
 	rule := v.rules[v.index].Rule
 	rule.Addresses, rule.Credential = nil, "" // the operator's business
+	if q.originOnly {
+		rule.Path, rule.Methods = "", nil
+	}
 	return fmt.Sprintf("the closest rule, %s, does not allow %s", rule, v.refused(q))
 }
 
@@ -214,17 +217,26 @@ func (q *request) deny(reason string, wants abi.Wants) error {
 	return abi.Deny(abi.Denial{Operation: q.operation(), Reason: reason, Wants: wants})
 }
 
-func (q *request) operation() string { return q.method + " " + q.target.withoutQuery() }
+func (q *request) operation() string {
+	if q.originOnly {
+		return q.method + " " + q.target.origin()
+	}
+	return q.method + " " + q.target.withoutQuery()
+}
 
 // grantFor returns the narrowest grant that allows q.
 func grantFor(q *request) abi.Wants {
-	rule := Rule{Host: q.target.host.String(), Path: patternOf(q.target)}
+	rule := Rule{Host: q.target.host.String()}
 	if q.target.scheme != "https" {
 		rule.Scheme = q.target.scheme
 	}
 	if q.target.port != defaultPort(q.target.scheme) {
 		rule.Port = q.target.port
 	}
+	if q.originOnly {
+		return capability.Wanted{Grant: Rights{Rules: []Rule{rule}}}
+	}
+	rule.Path = patternOf(q.target)
 	if !slices.Contains(defaultMethods, q.method) {
 		rule.Methods = []string{q.method}
 	}

@@ -49,6 +49,7 @@ type dialer struct {
 	policy   addressPolicy
 	resolver Resolver
 	timeouts Timeouts
+	wrap     func(net.Conn) net.Conn // nil, or applied to each connection
 }
 
 // withinExchange limits ctx. While it connects, net/http passes on the values of a request's context but not its end.
@@ -65,9 +66,18 @@ func withinExchange(ctx context.Context, limit time.Duration) (context.Context, 
 	}
 }
 
-// dial connects to "host:port". It looks up a name once, requires that all its addresses are allowed, and dials exactly these. The
-// address of each attempt is checked again when the socket exists.
+// dial connects to "host:port", and charges exchanges for what arrives.
 func (d *dialer) dial(ctx context.Context, network, hostPort string) (*connection, error) {
+	conn, err := d.connect(ctx, network, hostPort)
+	if err != nil {
+		return nil, err
+	}
+	return &connection{Conn: conn, users: map[*exchanging]bool{}, perByte: byteWork}, nil
+}
+
+// connect connects to "host:port". It looks up a name once, requires that all its addresses are allowed, and dials exactly these. The
+// address of each attempt is checked again when the socket exists.
+func (d *dialer) connect(ctx context.Context, network, hostPort string) (net.Conn, error) {
 	ctx, cancel := withinExchange(ctx, d.timeouts.Dial)
 	defer cancel()
 	addresses, err := d.lookup(ctx, hostPort)
@@ -82,7 +92,10 @@ func (d *dialer) dial(ctx context.Context, network, hostPort string) (*connectio
 		conn, err = checked.DialContext(attempt, network, to.String())
 		cancel()
 		if err == nil {
-			return &connection{Conn: conn, users: map[*exchanging]bool{}, perByte: byteWork}, nil
+			if d.wrap != nil {
+				conn = d.wrap(conn)
+			}
+			return conn, nil
 		}
 	}
 	return nil, err

@@ -251,8 +251,8 @@ func (g Rights) Remedy(spec string, wanted capability.Grant) string {
 	return text
 }
 
-// Open implements [capability.Opener].
-func (g Rights) Open(_ context.Context, s *capability.Site) (abi.Capability, error) {
+// Options returns the options of a grant of g: those of the site, with its addresses of hosts, and the rules of g.
+func (g Rights) Options(s *capability.Site) Options {
 	o, _ := s.Options(Kind).(Options)
 	fixed := fixedHosts(s.Hosts())
 	o.Resolver = fixed.resolver(o.Resolver)
@@ -260,7 +260,12 @@ func (g Rights) Open(_ context.Context, s *capability.Site) (abi.Capability, err
 	for _, set := range g.Within {
 		o.Within = append(o.Within, fixed.allow(set))
 	}
-	grant, err := New(o)
+	return o
+}
+
+// Open implements [capability.Opener].
+func (g Rights) Open(_ context.Context, s *capability.Site) (abi.Capability, error) {
+	grant, err := New(g.Options(s))
 	if err != nil {
 		return nil, err
 	}

@@ -57,11 +57,13 @@ const (
 
 // request is a checked request.
 type request struct {
-	method   string
-	target   *target
-	header   header
-	content  Content
-	redirect Redirect
+	method string
+	target *target
+	// originOnly is set if only the scheme, host and port of the request are known, or compared.
+	originOnly bool
+	header     header
+	content    Content
+	redirect   Redirect
 	// accepts are the encodings of the response that the host can decode.
 	accepts string
 	// from is the URL that redirected here. It is empty for the first request.
