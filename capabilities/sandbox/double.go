@@ -139,10 +139,11 @@ func (m *simulated) run(_ context.Context, p box.Process) (box.Exit, error) {
 	return box.Exit{Code: int(a.ExitCode)}, nil
 }
 
-func (m *simulated) tree() tree            { return m.files }
-func (m *simulated) verified() []box.Check { return nil }
-func (m *simulated) name() string          { return "a test" }
-func (m *simulated) close() error          { return nil }
+func (m *simulated) tree() tree               { return m.files }
+func (m *simulated) verified() []box.Check    { return nil }
+func (m *simulated) network() (string, error) { return "", nil }
+func (m *simulated) name() string             { return "a test" }
+func (m *simulated) close() error             { return nil }
 
 func (m *simulated) still(f func() error) error {
 	m.mu.Lock()

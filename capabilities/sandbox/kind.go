@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/sandbox/images"
 	"github.com/stilehost/stile/capabilities/sandbox/internal/box"
 	"github.com/stilehost/stile/capability"
@@ -27,7 +29,8 @@ var Kind = &capability.Kind{
 	SpecForm: "sandbox:IMAGE[,option]...",
 	SpecMeans: `a container with the programs of an image that stile sandbox image made, or of this
 machine (sandbox:host); options: memory=1GiB, disk=2GiB, cpu=1, processes=256,
-time=10m for each command, allow=PATH for files that programs act on`,
+time=10m for each command, network=https://example.com (repeatable), and allow=PATH for
+files that programs act on`,
 }
 
 // Options says how a site runs sandboxes. The zero value of a field means its default.
@@ -42,6 +45,8 @@ type Options struct {
 	WithoutUserNamespace bool
 	// Sandboxes is how many run at once. Default 8.
 	Sandboxes int
+	// Site has the resolver and what else rules of a network need. A grant that is opened at a site uses that.
+	Site *capability.Site
 	// Log gets what is wrong with this machine. Default: nobody.
 	Log *slog.Logger
 }
@@ -52,11 +57,13 @@ type Rights struct {
 	Image string
 	// Limits are those of each sandbox.
 	Limits Limits
+	// Network are rules with a scheme, a host and a port. Without rules there is no network.
+	Network []http.Rule
 	// Allow are paths that may be copied to directories of the machine although programs act on such files.
 	Allow []string
 }
 
-var fields = []string{"image", "memory", "disk", "cpu", "processes", "time", "allow"}
+var fields = []string{"image", "memory", "disk", "cpu", "processes", "time", "network", "allow"}
 
 const (
 	exampleSpec   = "sandbox:host,memory=1GiB"
@@ -69,6 +76,10 @@ func parse(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 	for _, name := range fields {
 		field := given[name]
 		if field == nil || r.Err != nil {
+			continue
+		}
+		if name == "network" {
+			g.Network = readNetwork(r, field)
 			continue
 		}
 		if name == "allow" {
@@ -143,6 +154,12 @@ func (g *Rights) set(name, text string) (problem string) {
 			return fmt.Sprintf("%s is no time from 1s to %s", jsonform.Quote(text), showTime(most.Time))
 		}
 		g.Limits.Time = d
+	case "network":
+		rule, problem := parseNetwork(text)
+		if problem == "" {
+			g.Network = append(g.Network, rule)
+		}
+		return problem
 	case "allow":
 		if text == "" || len(text) > 1024 || path.Clean("/"+text) != "/"+text || printable.Line(text) != text {
 			return jsonform.Quote(text) + " is no path"
@@ -213,18 +230,19 @@ func (Rights) Interface() string { return Interface }
 
 // document has the fields of a manifest, in order. Fields without a value have their defaults.
 type document struct {
-	Image     string   `json:"image"`
-	Memory    string   `json:"memory,omitempty"`
-	Disk      string   `json:"disk,omitempty"`
-	CPU       float64  `json:"cpu,omitempty"`
-	Processes int64    `json:"processes,omitempty"`
-	Time      string   `json:"time,omitempty"`
-	Allow     []string `json:"allow,omitempty"`
+	Image     string      `json:"image"`
+	Memory    string      `json:"memory,omitempty"`
+	Disk      string      `json:"disk,omitempty"`
+	CPU       float64     `json:"cpu,omitempty"`
+	Processes int64       `json:"processes,omitempty"`
+	Time      string      `json:"time,omitempty"`
+	Network   []http.Rule `json:"network,omitempty"`
+	Allow     []string    `json:"allow,omitempty"`
 }
 
 // Document implements [capability.Grant].
 func (g Rights) Document() any {
-	d := document{Image: g.Image, CPU: g.Limits.CPU, Processes: g.Limits.Processes, Allow: g.Allow}
+	d := document{Image: g.Image, CPU: g.Limits.CPU, Processes: g.Limits.Processes, Network: g.Network, Allow: g.Allow}
 	if g.Limits.Memory != 0 {
 		d.Memory = showSize(g.Limits.Memory)
 	}
@@ -248,13 +266,27 @@ func (g Rights) Describe() []string {
 		"may run " + programs + " and any code in a container: only this machine's kernel is between them and the machine",
 		fmt.Sprintf("may take %s of memory, %s of disk, %v of the processors, %d processes, and %s for each command",
 			showSize(l.Memory), showSize(l.Disk), l.CPU, l.Processes, showTime(l.Time)),
-		"has no network there",
 		"may copy files from and to the directories of the extension's other bindings",
+	}
+	if len(g.Network) == 0 {
+		lines = append(lines, "has no network there")
+	}
+	for _, r := range g.Network {
+		lines = append(lines, printable.Line("may send anything to "+origin(r)+", and take anything from there"))
 	}
 	for _, p := range g.Allow {
 		lines = append(lines, printable.Line("may put "+p+" into directories of this machine, where other programs act on it"))
 	}
 	return lines
+}
+
+// origin is a rule of a network in one word.
+func origin(r http.Rule) string {
+	text := cmp.Or(r.Scheme, "https") + "://" + r.Host
+	if r.Port != 0 {
+		text += ":" + strconv.Itoa(int(r.Port))
+	}
+	return text
 }
 
 // Authority implements [capability.Grant].
@@ -263,6 +295,9 @@ func (g Rights) Authority() []string {
 	lines := []string{
 		"sandbox " + g.Image, "sandbox memory " + showSize(l.Memory), "sandbox disk " + showSize(l.Disk), fmt.Sprintf("sandbox cpu %v", l.CPU),
 		fmt.Sprintf("sandbox processes %d", l.Processes), "sandbox time " + showTime(l.Time),
+	}
+	for _, r := range g.Network {
+		lines = append(lines, printable.Line("sandbox network "+origin(r)))
 	}
 	for _, p := range g.Allow {
 		lines = append(lines, printable.Line("sandbox allow "+p))
@@ -273,7 +308,7 @@ func (g Rights) Authority() []string {
 // Covers implements [capability.Grant].
 func (g Rights) Covers(asked capability.Grant) bool {
 	a, ok := asked.(Rights)
-	if !ok || g.Image != a.Image {
+	if !ok || g.Image != a.Image || !coversNetwork(g.Network, a.Network) {
 		return false
 	}
 	for _, p := range a.Allow {
@@ -292,7 +327,7 @@ func (l Limits) within(most Limits) Limits {
 	}
 }
 
-// Limit implements [capability.Limiter]: a ceiling for the same image lowers the limits, and drops paths that it does not allow.
+// Limit implements [capability.Limiter]: a ceiling for the same image lowers the limits, and drops rules and paths that it does not allow.
 func (g Rights) Limit(ceiling []capability.Grant) capability.Grant {
 	for _, one := range ceiling {
 		c, ok := one.(Rights)
@@ -303,6 +338,11 @@ func (g Rights) Limit(ceiling []capability.Grant) capability.Grant {
 			return g
 		}
 		limited := Rights{Image: g.Image, Limits: g.Limits.withDefaults().within(c.Limits.withDefaults())}
+		for _, r := range g.Network {
+			if coversNetwork(c.Network, []http.Rule{r}) {
+				limited.Network = append(limited.Network, r)
+			}
+		}
 		for _, p := range g.Allow {
 			if slices.ContainsFunc(c.Allow, func(q string) bool { return p == q || strings.HasPrefix(p, q+"/") }) {
 				limited.Allow = append(limited.Allow, p)
@@ -314,12 +354,22 @@ func (g Rights) Limit(ceiling []capability.Grant) capability.Grant {
 }
 
 // Reach implements [capability.Reacher].
-func (Rights) Reach() (changes, open bool) { return true, false }
+func (g Rights) Reach() (changes, open bool) { return true, len(g.Network) > 0 }
+
+// Hosts implements [capability.Hoster].
+func (g Rights) Hosts() []string {
+	hosts := make([]string, len(g.Network))
+	for i, r := range g.Network {
+		hosts[i] = r.Host
+	}
+	return hosts
+}
 
 // Open implements [capability.Opener].
 func (g Rights) Open(_ context.Context, s *capability.Site) (abi.Capability, error) {
 	o, _ := s.Options(Kind).(Options)
 	o.Dir = cmp.Or(o.Dir, filepath.Join(s.Dir, "sandbox"))
+	o.Site = s
 	return New(o, g, s.Private)
 }
 
@@ -341,7 +391,7 @@ func New(o Options, g Rights, private []string) (*Grant, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		m, err := startImage(ctx, o, config, g.Image, limits, private, log)
+		m, err := startImage(ctx, o, config, g, private, log)
 		if err != nil {
 			<-free
 			return nil, err
@@ -350,8 +400,9 @@ func New(o Options, g Rights, private []string) (*Grant, error) {
 	}}, nil
 }
 
-func startImage(ctx context.Context, o Options, config box.Options, name string, limits Limits, private []string, log *slog.Logger) (machine, error) {
-	image, release, err := images.Open(filepath.Join(o.Dir, "images"), name, private)
+func startImage(ctx context.Context, o Options, config box.Options, g Rights, private []string, log *slog.Logger) (machine, error) {
+	limits := g.Limits.withDefaults()
+	image, release, err := images.Open(filepath.Join(o.Dir, "images"), g.Image, private)
 	if err != nil {
 		return nil, err
 	}
@@ -363,7 +414,19 @@ func startImage(ctx context.Context, o Options, config box.Options, name string,
 		release()
 		return nil, err
 	}
-	return counted{m, release}, nil
+	if len(g.Network) == 0 {
+		return counted{m, release}, nil
+	}
+	namespace, err := m.network()
+	if err == nil {
+		var env []string
+		var end func() error
+		if env, end, err = connect(ctx, o.Site, g.Network, namespace, log); err == nil {
+			return counted{connected{m, env, end}, release}, nil
+		}
+	}
+	release()
+	return nil, errors.Join(err, m.close())
 }
 
 // counted is a machine that lets something go once it is closed.

@@ -26,9 +26,10 @@ func parsed(t *testing.T, text string) (capability.Grant, error) {
 func TestForms(t *testing.T) {
 	for manifest, spec := range map[string]string{
 		`{"image":"host"}`: "host",
-		`{"image":"a.b-1","memory":"512MiB","disk":"4GiB"}`:           "a.b-1,memory=512MiB,disk=4GiB",
-		`{"image":"host","cpu":1.5,"processes":64,"time":"1h"}`:       "host,cpu=1.5,processes=64,time=60m",
-		`{"image":"host","allow":[".git/hooks",".github/workflows"]}`: "host,allow=.git/hooks,allow=.github/workflows",
+		`{"image":"a.b-1","memory":"512MiB","disk":"4GiB"}`:                                                                           "a.b-1,memory=512MiB,disk=4GiB",
+		`{"image":"host","cpu":1.5,"processes":64,"time":"1h"}`:                                                                       "host,cpu=1.5,processes=64,time=60m",
+		`{"image":"host","network":[{"scheme":"https","host":"a.example.com"},{"scheme":"http","host":"b.example.com","port":8080}]}`: "host,network=https://a.example.com,network=http://b.example.com:8080",
+		`{"image":"host","allow":[".git/hooks",".github/workflows"]}`:                                                                 "host,allow=.git/hooks,allow=.github/workflows",
 	} {
 		g, err := parsed(t, manifest)
 		if err != nil {
@@ -47,7 +48,8 @@ func TestForms(t *testing.T) {
 	for _, manifest := range []string{
 		`true`, `{}`, `{"image":"Host"}`, `{"image":"../x"}`, `{"image":"host","memory":"1GB"}`, `{"image":"host","memory":1073741824}`, `{"image":"host","memory":"9999GiB"}`,
 		`{"image":"host","disk":"1MiB"}`, `{"image":"host","cpu":0}`, `{"image":"host","cpu":"many"}`, `{"image":"host","processes":1e9}`, `{"image":"host","time":"1ms"}`,
-		`{"image":"host","time":"-1h"}`, `{"image":"host","allow":["/etc"]}`, `{"image":"host","allow":["../x"]}`, `{"image":"host","network":true}`,
+		`{"image":"host","time":"-1h"}`, `{"image":"host","allow":["/etc"]}`, `{"image":"host","allow":["../x"]}`, `{"image":"host","network":true}`, `{"image":"host","network":[{"host":"a.example.com","path":"/x"}]}`,
+		`{"image":"host","network":[{"host":"a.example.com","methods":["GET"]}]}`, `{"image":"host","network":[{"host":"*"}]}`, `{"image":"host","network":["a.example.com"]}`,
 	} {
 		if g, err := parsed(t, manifest); err == nil {
 			t.Errorf("%s: %+v", manifest, g)

@@ -21,6 +21,7 @@ func start(ctx context.Context, o box.Options, r box.Root, l box.Limits) (machin
 func (c container) run(ctx context.Context, p box.Process) (box.Exit, error) { return c.Run(ctx, p) }
 func (c container) tree() tree                                               { return c.Tree() }
 func (c container) verified() []box.Check                                    { return c.Verified() }
+func (c container) network() (string, error)                                 { return c.Network() }
 func (c container) name() string                                             { return c.Runtime() }
 func (c container) close() error                                             { return c.Close() }
 

@@ -66,6 +66,8 @@ type machine interface {
 	// still runs f while no process runs.
 	still(f func() error) error
 	verified() []box.Check
+	// network names its network namespace.
+	network() (string, error)
 	// name says what it is.
 	name() string
 	close() error
