@@ -240,7 +240,7 @@ func (c *copier) digestInside(e trees.Entry) (digest, error) {
 	if err != nil {
 		return digest{}, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // only read
 	d, err := c.hash(io.LimitReader(file, e.Size))
 	if err == nil {
 		c.hashed[e.Path] = d
@@ -398,7 +398,7 @@ func (c *copier) decidePull(p string, digests map[string]digest, guard *guard) (
 	if in != nil {
 		after := *in
 		change.After = &after
-		if in.Kind == trees.File && !(same && out != nil) {
+		if in.Kind == trees.File && (!same || out == nil) {
 			change.Open = c.opener(*in)
 		}
 	}

@@ -95,7 +95,7 @@ func connect(ctx context.Context, site *capability.Site, rules []http.Rule, name
 		return nil, nil, errors.Join(err, proxy.Close())
 	}
 	served := make(chan error, 1)
-	go func() { served <- proxy.Serve(listener) }()
+	go func() { served <- proxy.Serve(listener) }() //nolint:contextcheck // the proxy has the context
 	address := "http://" + listener.Addr().String()
 	for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"} {
 		env = append(env, name+"="+address)

@@ -93,7 +93,7 @@ func (s *Sandbox) Start(ctx context.Context, c Command) (*Process, error) {
 		config.Env = append(config.Env, v.Name+"="+v.Value)
 	}
 	limit := c.duration(s.grant.limits.Time)
-	go func() {
+	go func() { //nolint:contextcheck // the process ends with the sandbox, or when it is stopped
 		defer s.end(1)
 		defer c.Stdin.close()
 		p.run(s, config, limit)

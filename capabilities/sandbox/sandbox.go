@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -267,10 +268,8 @@ func (c Command) check() error {
 	if n := c.size(); n > maxArgvBytes {
 		return abi.Errorf(abi.CodeInvalid, "arguments and variables of %d bytes; at most %d", n, maxArgvBytes)
 	}
-	for _, text := range append(c.Argv[:len(c.Argv):len(c.Argv)], c.Folder) {
-		if hasNUL(text) {
-			return abi.Errorf(abi.CodeInvalid, "the command has a zero byte")
-		}
+	if slices.ContainsFunc(c.Argv, hasNUL) || hasNUL(c.Folder) {
+		return abi.Errorf(abi.CodeInvalid, "the command has a zero byte")
 	}
 	for _, v := range c.Env {
 		if !variableName.MatchString(v.Name) || hasNUL(v.Value) {

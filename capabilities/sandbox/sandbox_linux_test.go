@@ -209,11 +209,11 @@ func TestBothWays(t *testing.T) {
 			if got := summary(push(t, s, d, "")) + summary(pull(t, s, d, "")); got != "" {
 				t.Errorf("nothing changed, and %s was copied", got)
 			}
-			must(t, s, "printf two > a.txt; rm gone; rmdir empty; mkdir -p new/deep; echo n > new/deep/n; chmod 600 new/deep/n; touch dir/b.sh; ln -s n new/deep/l; rm link; mkdir link; echo x > link/x")
+			must(t, s, "printf 2 > a.txt; rm gone; rmdir empty; mkdir -p new/deep; echo n > new/deep/n; chmod 600 new/deep/n; touch dir/b.sh; ln -s n new/deep/l; rm link; mkdir link; echo x > link/x")
 			if got := summary(pull(t, s, d, "")); got != "+link/x +new +new/deep +new/deep/l +new/deep/n -empty -gone ~a.txt ~link" {
 				t.Errorf("pull: %s", got)
 			}
-			if got := read(t, d, "a.txt") + read(t, d, "new/deep/n") + read(t, d, "link/x"); got != "twon\nx\n" {
+			if got := read(t, d, "a.txt") + read(t, d, "new/deep/n") + read(t, d, "link/x"); got != "2n\nx\n" {
 				t.Errorf("in the directory: %q", got)
 			}
 			if st, err := d.Stat(t.Context(), "new/deep/n"); err != nil || st.Mode != 0o600 {

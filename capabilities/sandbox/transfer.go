@@ -70,7 +70,7 @@ func (s *Sandbox) transfer(ctx context.Context, directory Directory, folder stri
 	t := &Transfer{}
 	var stop func() bool
 	ctx, t.cancel = context.WithCancel(ctx)
-	stop = context.AfterFunc(s.ctx, t.cancel)
+	stop = context.AfterFunc(s.ctx, t.cancel) //nolint:contextcheck // it ends with the sandbox too
 	go func() {
 		defer s.end(0)
 		defer t.done.SetReady()

@@ -287,7 +287,7 @@ func (d *Directory) apply(o *op, c trees.Change) (refused, err error) {
 	if n != nil {
 		mode = n.status.Mode
 	}
-	if mode == c.After.Mode && !(d.exact && n == nil) { // on disk the process's mask may have changed it
+	if mode == c.After.Mode && (!d.exact || n != nil) { // on disk the process's mask may have changed it
 		return nil, nil
 	}
 	if n, err = o.lookup(place); err != nil || n == nil {

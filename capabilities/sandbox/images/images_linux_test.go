@@ -236,7 +236,7 @@ func TestHostileLayers(t *testing.T) {
 // TestFromHost shows folders of this machine, but none with data that a sandbox must not see.
 func TestFromHost(t *testing.T) {
 	dir, home := t.TempDir(), t.TempDir()
-	good, err := os.MkdirTemp("/opt", "stile-test-")
+	good, err := os.MkdirTemp("/opt", "stile-test-") //nolint:usetesting // folders of /tmp are never shown
 	if err != nil {
 		t.Fatalf("this test needs a folder that it may make in /opt: %v", err)
 	}

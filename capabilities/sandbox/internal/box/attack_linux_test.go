@@ -148,38 +148,43 @@ func forbidden() {
 		try(name, err)
 		_ = unix.Close(fd)
 	}
-	for _, address := range strings.Split(os.Getenv("STILE_TEST_ADDRESSES"), " ") {
+	var dialer net.Dialer
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for address := range strings.SplitSeq(os.Getenv("STILE_TEST_ADDRESSES"), " ") {
 		network, where, _ := strings.Cut(address, "=")
-		c, err := net.DialTimeout(network, where, 2*time.Second)
+		c, err := dialer.DialContext(ctx, network, where)
 		try("dial "+address, err)
 		if err == nil {
-			c.Close()
+			_ = c.Close()
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		fmt.Println("no loopback of its own:", err)
 		return
 	}
-	c, err := net.Dial("tcp", l.Addr().String())
+	c, err := dialer.DialContext(ctx, "tcp", l.Addr().String())
 	if err != nil {
 		fmt.Println("no loopback of its own:", err)
 		return
 	}
-	c.Close()
+	_ = c.Close()
 }
 
 func TestForbiddenCalls(t *testing.T) {
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	var config net.ListenConfig
+	tcp, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tcp.Close()
-	abstract, err := net.Listen("unix", fmt.Sprintf("@stile-test-%d", os.Getpid()))
+	defer func() { _ = tcp.Close() }()
+	abstract, err := config.Listen(t.Context(), "unix", fmt.Sprintf("@stile-test-%d", os.Getpid()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer abstract.Close()
+	defer func() { _ = abstract.Close() }()
 	b := start(t, Options{}, Root{}, testLimits)
 	carry(t, b)
 	var out strings.Builder
@@ -262,7 +267,7 @@ func TestTreeRaces(t *testing.T) {
 				continue
 			}
 			text, _ := io.ReadAll(file)
-			file.Close()
+			_ = file.Close()
 			if string(text) != "inside\n" {
 				t.Fatalf("%s: %q", p, text)
 			}
@@ -396,7 +401,7 @@ func members(c cgroups, path string) (pids []int) {
 	_ = filepath.WalkDir(c.folder("freezer", path), func(at string, e fs.DirEntry, err error) error {
 		if err == nil && e.Name() == "cgroup.procs" {
 			text, _ := os.ReadFile(at)
-			for _, f := range strings.Fields(string(text)) {
+			for f := range strings.FieldsSeq(string(text)) {
 				pid, _ := strconv.Atoi(f)
 				pids = append(pids, pid)
 			}

@@ -247,7 +247,33 @@ func (b *Box) start(ctx context.Context) error {
 		}
 		return fmt.Errorf("%w: the container runtime: %.500s", ErrUnavailable, message)
 	}
+	// The first process runs before the runtime has noted that it does.
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !b.noted() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-b.ended:
+			return fmt.Errorf("%w: the container ended at once", ErrUnavailable)
+		}
+	}
 	return nil
+}
+
+// noted reports whether the runtime has written down all that starting processes needs.
+func (b *Box) noted() bool {
+	pid, err := b.run.ReadFile("pid")
+	if err != nil || len(pid) == 0 {
+		return false
+	}
+	for _, file := range []string{"status", "state.json"} { // crun's and runc's
+		if text, err := b.run.ReadFile("state/" + b.id + "/" + file); err == nil && json.Valid(text) {
+			return true
+		}
+	}
+	return false
 }
 
 // check reads back what was asked for.

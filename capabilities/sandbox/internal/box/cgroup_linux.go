@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,9 +15,6 @@ import (
 )
 
 const cgroupRoot = "/sys/fs/cgroup"
-
-// controllers are those that a box uses.
-var controllers = []string{"memory", "pids", "cpu", "freezer"}
 
 // cgroups are the hierarchies of this machine.
 type cgroups struct {
@@ -47,12 +45,7 @@ func (c cgroups) has(controller string) bool {
 		return true
 	}
 	text, _ := os.ReadFile(filepath.Join(c.root, "cgroup.controllers"))
-	for _, name := range strings.Fields(string(text)) {
-		if name == controller {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(strings.Fields(string(text)), controller)
 }
 
 // verify reads the limits back.
@@ -143,7 +136,7 @@ func (c cgroups) kill(path string) error {
 			return nil //nolint:nilerr // a cgroup that is gone has no processes
 		}
 		text, _ := os.ReadFile(at)
-		for _, field := range strings.Fields(string(text)) {
+		for field := range strings.FieldsSeq(string(text)) {
 			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}

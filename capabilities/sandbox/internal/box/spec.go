@@ -3,7 +3,6 @@ package box
 import (
 	_ "embed"
 	"encoding/json"
-	"slices"
 	"strings"
 )
 
@@ -119,7 +118,7 @@ var noCapabilities = map[string][]string{"bounding": {}, "effective": {}, "inher
 func (r Root) newProcess(args, env []string, dir string) process {
 	return process{
 		Args: args, Cwd: dir, Capabilities: noCapabilities, NoNewPrivileges: true,
-		Env:     slices.Concat([]string{searchPath, "HOME=" + Home, "TMPDIR=/tmp", "LANG=C.UTF-8"}, r.Env, env),
+		Env:     variables([]string{searchPath, "HOME=" + Home, "TMPDIR=/tmp", "LANG=C.UTF-8"}, r.Env, env),
 		Rlimits: rlimits(),
 	}
 }
