@@ -97,6 +97,7 @@ type copier struct {
 
 	in, out map[string]trees.Entry
 	hashed  map[string]digest // of files inside, this time
+	touched []string          // paths whose state was remembered
 	// ignored are paths inside with something that has no place in the directory. That does not mean that they were removed.
 	ignored map[string]bool
 }
@@ -306,6 +307,16 @@ func (c *copier) remember(path string, in, out *trees.Entry, d digest) {
 		return
 	}
 	c.history.states[path] = state{in, out, d}
+	c.touched = append(c.touched, path)
+}
+
+// settle ends a copy: processes of the sandbox still stand, so what was written a while ago has not changed since.
+func (c *copier) settle() {
+	now := time.Now()
+	for _, p := range c.touched {
+		s := c.history.states[p]
+		s.inside.Settle(now)
+	}
 }
 
 // pull carries changes of the sandbox to the directory.

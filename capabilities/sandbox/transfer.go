@@ -97,7 +97,10 @@ func (s *Sandbox) copy(ctx context.Context, directory Directory, folder string, 
 		ctx: ctx, outside: directory, inside: below{m.tree(), folder}, history: s.synced[at], changes: changes,
 		allowed: s.grant.allowed, most: s.grant.limits.Disk,
 	}
-	err = m.still(func() error { return copy(one) })
+	err = m.still(func() error {
+		defer one.settle()
+		return copy(one)
+	})
 	if err == nil || ctx.Err() != nil {
 		return err
 	}

@@ -123,7 +123,8 @@ func (n *node) entry(path string) *trees.Entry {
 	e.Size = int64(n.status.Size)
 	if info, disk := n.file.(fs.FileInfo); disk {
 		e.Stamp = trees.Stamp(info.ModTime().UnixNano(), int64(identity(info)))
-		e.Recent = time.Since(info.ModTime()) < trees.Recent
+		e.Changed = info.ModTime().UnixNano()
+		e.Settle(time.Now())
 	} else {
 		e.Stamp = trees.Stamp(n.bytes) // no content has the number of an earlier one
 	}

@@ -35,7 +35,9 @@ type Entry struct {
 	Size int64
 	// Stamp of a file changes whenever its content may have changed. It says nothing about the file of another tree.
 	Stamp string
-	// Recent is set if the file changed so recently that its Stamp may not show another change.
+	// Changed is when the file last changed, in nanoseconds since 1970-01-01T00:00:00Z. It is 0 if Stamp shows every change.
+	Changed int64
+	// Recent is set if that was so recently that Stamp may not show another change.
 	Recent bool
 	// Target of a link.
 	Target string
@@ -48,6 +50,13 @@ func Stamp(numbers ...int64) string {
 		b = binary.LittleEndian.AppendUint64(b, uint64(n))
 	}
 	return string(b)
+}
+
+// Settle sets Recent, for an entry that nothing can have changed since it was seen.
+func (e *Entry) Settle(now time.Time) {
+	if e != nil && e.Changed != 0 {
+		e.Recent = now.Sub(time.Unix(0, e.Changed)) < Recent
+	}
 }
 
 // Equal reports whether two entries of one tree have the same kind, mode, content and target. Either may be nil, for nothing at a path.

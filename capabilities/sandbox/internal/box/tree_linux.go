@@ -109,7 +109,8 @@ func (t *Tree) one(folder *os.File, at, name string, depth int, visit func(trees
 	case unix.S_IFREG:
 		e.Size = s.Size
 		e.Stamp = trees.Stamp(s.Mtim.Nano(), s.Ctim.Nano(), int64(s.Ino))
-		e.Recent = time.Since(time.Unix(0, s.Ctim.Nano())) < trees.Recent
+		e.Changed = s.Ctim.Nano()
+		e.Settle(time.Now())
 	case unix.S_IFDIR:
 		e.Kind = trees.Directory
 	case unix.S_IFLNK:
