@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,7 +12,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/sandbox"
 	"github.com/stilehost/stile/capabilities/workspace"
 )
@@ -257,20 +254,15 @@ func TestManyFiles(t *testing.T) {
 		`node -e 'const fs = require("fs"); for (let i = 0; i < 10000; i++) { const d = "d" + i % 100; fs.mkdirSync(d, { recursive: true }); fs.writeFileSync(d + "/f" + i, "file " + i + "\n"); }' && `+
 		`git add -A && git commit -qm all`)
 	t.Logf("make: %v", time.Since(began))
-	lap := func(what string, f func()) time.Duration {
+	lap := func(what string, f func()) {
 		began := time.Now()
 		f()
-		took := time.Since(began)
-		t.Logf("%s: %v", what, took)
-		return took
+		t.Logf("%s: %v", what, time.Since(began))
 	}
 	lap("pull 10,000 for the first time", func() { t.Log(len(pull(t, s, d, "repo").Added)) })
 	s2 := open(t, home(t), sandbox.Rights{})
 	lap("start a sandbox", func() { must(t, s2, "true") })
 	lap("push 10,000", func() { push(t, s2, d, "repo") })
-	if got := lap("git status", func() {}); got < 0 {
-		t.Fatal()
-	}
 	if got := must(t, s2, "cd repo && git status --porcelain && git fsck 2>&1"); got != "" {
 		t.Errorf("git status after a round trip: %q", got)
 	}
@@ -278,13 +270,12 @@ func TestManyFiles(t *testing.T) {
 	for range 3 {
 		lap("a command", func() { must(t, s2, "true") })
 		lap("pull nothing of 10,000", func() { pull(t, s2, d, "repo") })
-		total := lap("git status, change 10, copy back", func() {
+		lap("git status, change 10, copy back", func() {
 			must(t, s2, "cd repo && git status --porcelain && for i in 1 2 3 4 5 6 7 8 9 10; do echo $(date +%N) >> d$i/f$i; done")
 			if got := pull(t, s2, d, "repo"); len(got.Changed) < 10 {
 				t.Errorf("%d files came back: %s", len(got.Changed), summary(got))
 			}
 		})
-		_ = total
 		for i := range 10 {
 			write(t, d, fmt.Sprintf("d%d/f%d", 20+i, 20+i), time.Now().String())
 		}
@@ -295,9 +286,3 @@ func TestManyFiles(t *testing.T) {
 		})
 	}
 }
-
-var (
-	_ = exec.Command
-	_ = os.Args
-	_ = abi.ErrDenied
-)
