@@ -10,6 +10,7 @@ import (
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities/sandbox"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/capability"
@@ -26,5 +27,6 @@ var Builtin = capability.NewSet(
 	&console.Kind.Kind,
 	&blob.Kind.Kind,
 	workspace.DiskKind,
+	sandbox.Kind,
 	tools.Kind,
 )

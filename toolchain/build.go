@@ -490,6 +490,7 @@ func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.Wo
 			w.Imports = append(w.Imports, pruned)
 		}
 	}
+	w.Imports = lend(w.Imports, slices.DeleteFunc(slices.Clone(candidates), func(i *abi.Interface) bool { return wanted != nil && !slices.Contains(wanted, i.Name) }))
 	if slices.ContainsFunc(w.Imports, func(i *abi.Interface) bool { word := sugars()[kindOf(i.Name)].Passes; return word != "" && uses(word) }) {
 		passOn(w.Imports, known)
 	}
@@ -499,6 +500,31 @@ func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.Wo
 		w.Imports = append(w.Imports, &poll)
 	}
 	return w, nil
+}
+
+// lend adds `get` of those interfaces whose handles the imported functions borrow, even if the code uses nothing else of them.
+func lend(imports, candidates []*abi.Interface) []*abi.Interface {
+	lent := map[string]bool{}
+	for _, i := range imports {
+		for _, f := range i.Funcs {
+			for n, p := range f.Params {
+				if p.Type.Kind == abi.KindBorrow && (n > 0 || f.Resource == nil) && p.Type.Resource.Interface != i {
+					lent[p.Type.Resource.Interface.Name] = true
+				}
+			}
+		}
+	}
+	for _, i := range candidates {
+		if !lent[i.Name] || i.Name == abi.PollInterface || i.Name == abi.EnvInterface || slices.ContainsFunc(imports, func(other *abi.Interface) bool { return other.Name == i.Name }) {
+			continue
+		}
+		if get := slices.IndexFunc(i.Funcs, func(f *abi.Func) bool { return f.Name == "get" && f.Resource == nil }); get >= 0 {
+			p := *i
+			p.Funcs = []*abi.Func{i.Funcs[get]}
+			imports = append(imports, &p)
+		}
+	}
+	return imports
 }
 
 // passOn adds `put` to interfaces that have `get`, since their handles can be passed on to tools.

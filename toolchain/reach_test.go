@@ -16,6 +16,7 @@ import (
 	"github.com/stilehost/stile/capabilities/console"
 	httpcap "github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities/sandbox"
 	"github.com/stilehost/stile/host"
 )
 
@@ -25,6 +26,12 @@ var uses = map[string]string{
 	"c.now":       `env.c.now()`,
 	"c.monotonic": `env.c.monotonic()`,
 	"c.sleep":     `await env.c.sleep(1)`,
+
+	"b.run":    `await env.b.run("echo a")`,
+	"b.start":  `const started = env.b.start("echo a; sleep 9"); for await (const _ of started) started.stop(); await started.result`,
+	"b.push":   `await env.b.push(env.w)`,
+	"b.pull":   `await env.b.pull(env.w)`,
+	"b.limits": `await env.b.limits()`,
 
 	"r.u64":   `env.r.u64()`,
 	"r.bytes": `env.r.bytes(3)`,
@@ -134,7 +141,7 @@ export default extension({ tools: {
 		t.Fatal(err)
 	}
 	env := host.Env{
-		"c": clock.System(), "r": random.System(), "l": console.To(func(console.Level, string) {}), "k": s.kv.Bucket("uses"),
+		"c": clock.System(), "r": random.System(), "l": console.To(func(console.Level, string) {}), "k": s.kv.Bucket("uses"), "b": newSandbox(t),
 		"s": blob.NewStore(blob.StoreOptions{}), "network": httpcap.Allow(rule), "t": toolbox{},
 	}
 
@@ -199,6 +206,15 @@ export default extension({ tools: {
 			}
 		}
 	}
+}
+
+// newSandbox needs root, and crun or runc.
+func newSandbox(t *testing.T) *sandbox.Grant {
+	g, err := sandbox.New(sandbox.Options{Dir: t.TempDir()}, sandbox.Rights{Image: "host"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
 }
 
 // toolbox implements the resource `toolbox` of stile:capability/tools.

@@ -17,6 +17,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/internal/captest"
+	"github.com/stilehost/stile/capabilities/internal/trees"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/wit"
 )
@@ -50,12 +51,16 @@ var mutators = map[string]struct {
 		func(ctx context.Context, d *Directory) error { return d.RemoveSnapshot(ctx, 1) }, "remove-snapshot /",
 	},
 	"Remove": {func(ctx context.Context, d *Directory) error { return d.Remove(ctx, "a.md", true) }, "remove /a.md"},
+	"Apply": {func(ctx context.Context, d *Directory) error {
+		_, err := d.Apply(ctx, []trees.Change{{Path: "a.md"}})
+		return err
+	}, "write /a.md"},
 }
 
 // Every other method. A new one must be put in one of the two lists.
 var readers = []string{
-	"AsReadOnly", "Diff", "DiffRevision", "Find", "Grep", "History", "Interface", "List", "Lists", "Quick", "Read", "ReadBlob", "ReadBytes", "ReadLines",
-	"ReadLink", "ReadOnly", "ReadRevision", "Size", "Snapshots", "Stat", "Sub", "Subdirectory",
+	"Admits", "AsReadOnly", "Diff", "DiffRevision", "Find", "Grep", "History", "Interface", "List", "Lists", "Load", "Look", "OnDisk", "Place", "Quick", "Read", "ReadBlob",
+	"ReadBytes", "ReadLines", "ReadLink", "ReadOnly", "ReadRevision", "Size", "Snapshots", "Stat", "Sub", "Subdirectory", "Survey", "Writable",
 }
 
 func TestMatchesWIT(t *testing.T) {

@@ -23,6 +23,8 @@ type folder struct {
 	base string
 	root *os.Root // nil while the base is missing
 	held int      // entries of pages that are being visited
+	// unsynced is set while many changes are made that are put on the disk together.
+	unsynced bool
 
 	listed []*listed // directories that are read in pages, the most recently read one last
 	ahead  int       // names to keep in all of them; aheadNames unless a test sets it
@@ -354,6 +356,9 @@ func (f *folder) within(path string, change func(directory *os.Root, name string
 	if err := change(directory, last); err != nil {
 		return diskError(path, err)
 	}
+	if f.unsynced {
+		return nil
+	}
 	return diskError(path, syncDirectory(directory))
 }
 
@@ -407,7 +412,7 @@ func (f *folder) fill(directory *os.Root, name string, mode fs.FileMode, exact b
 	if err == nil && exact {
 		err = file.Chmod(mode)
 	}
-	if err == nil {
+	if err == nil && !f.unsynced {
 		err = file.Sync()
 	}
 	return errors.Join(err, file.Close())

@@ -66,6 +66,7 @@ type cli struct {
 	Secret  secretCommand  `cmd:"" help:"Keep credentials that tools use and never see."`
 	KV      kvCommand      `cmd:"" name:"kv" help:"List and remove the buckets of kv."`
 	WS      wsCommand      `cmd:"" name:"ws" help:"Read, search, change and restore files in workspaces."`
+	Sandbox sandboxCommand `cmd:"" help:"Make the images of sandboxes, list and remove them."`
 	Bench   benchCommand   `cmd:"" passthrough:"" help:"Benchmark this host against containers and other isolates."`
 	Compile compileCommand `cmd:"" hidden:"" name:"compile-component" help:"Compile a component from stdin to stdout, within limits."`
 	Bundle  bundleCommand  `cmd:"" hidden:"" name:"bundle-source" help:"Bundle a source that another process sends, within limits."`

@@ -193,24 +193,6 @@ export namespace Random {
   }
 }
 
-/** Finds and calls other tools. */
-export namespace Tools {
-  interface Description {
-    name: string;
-    description: string;
-    inputSchema: string;
-  }
-  interface Toolbox {
-    search(query: string, limit: number): Promise<Array<Description>>;
-    describe(names: Array<string>): Promise<string>;
-    start(tool: string, input: string, env: Env.Env): Promise<Pending>;
-  }
-  interface Pending {
-    subscribe(): Promise<void>;
-    take(): Promise<string>;
-  }
-}
-
 /**
  * A durable directory of files. Paths are UTF-8 with "/" between segments, relative to the handle's directory. Neither paths
  * nor links lead out of it.
@@ -355,5 +337,110 @@ export namespace Workspace {
     subdirectory(path: string): Promise<Directory>;
     /** The same directory without the right to change it. */
     readOnly(): Promise<Directory>;
+  }
+}
+
+/**
+ * A container with tools such as git, compilers and package managers. It starts when it is first used and ends with the call. Its
+ * working tree is /work, empty at first. Directories are copied in with `push` and back with `pull`.
+ */
+export namespace Sandbox {
+  type Input =
+    | { tag: "none" }
+    | { tag: "text"; val: string }
+    | { tag: "blob"; val: Blob.Blob };
+  interface Variable {
+    name: string;
+    value: string;
+  }
+  interface Command {
+    /** The program and its arguments: at most 1,000, with at most 131,072 bytes together. */
+    argv: Array<string>;
+    /** A folder, relative to /work. "" is /work itself. */
+    folder: string;
+    /** Further variables, at most 100. */
+    env: Array<Variable>;
+    stdin: Input;
+    /** Milliseconds. The grant's limit still applies. */
+    timeout?: number | undefined;
+  }
+  type Stream = "stdout" | "stderr";
+  interface Part {
+    /** Where the part is in all that the process wrote. More than was asked for if what lies between was dropped. */
+    offset: bigint;
+    stream: Stream;
+    bytes: Uint8Array;
+  }
+  /** Why a process ended: by itself, after its timeout, because the sandbox had no memory left, or because it was stopped. */
+  type Ending = "exited" | "timeout" | "memory" | "stopped";
+  interface Exit {
+    /** 128 plus the number of the signal, if one ended it. */
+    code: number;
+    ending: Ending;
+    /** Bytes of output that are no longer there. The last ones are kept. */
+    dropped: bigint;
+  }
+  type Stage =
+    /** More than this many bytes of output have been written, or the process has ended. */
+    | { tag: "output"; val: bigint }
+    | { tag: "ended" };
+  interface Note {
+    path: string;
+    reason: string;
+  }
+  /** What was done to the target of a copy. Each list has at most 1,000 entries, and `omitted` counts those that are left out. */
+  interface Changes {
+    added: Array<string>;
+    changed: Array<string>;
+    removed: Array<string>;
+    /**
+     * Paths that changed on both sides since the last copy. The file of the directory stays, and that of the sandbox is kept
+     * under the name with ".sandbox" at its end.
+     */
+    conflicts: Array<Note>;
+    /** What was not copied, and why. */
+    skipped: Array<Note>;
+    omitted: number;
+  }
+  interface Container {
+    /** Starts a process and returns at once. `take` of the process reports what went wrong later. At most 16 run at a time. */
+    start(command: Command): Promise<Process>;
+    /** Copies what changed in the directory since the last copy to a folder of the sandbox, relative to /work. */
+    push(directory: Workspace.Directory, to: string): Promise<Transfer>;
+    /** Copies what changed in a folder of the sandbox since the last copy to the directory. Processes stand still meanwhile. */
+    pull(directory: Workspace.Directory, from: string): Promise<Transfer>;
+    /** The limits that hold, and how that was found out. */
+    limits(): Promise<Array<Note>>;
+  }
+  interface Process {
+    subscribe(stage: Stage): Promise<void>;
+    /** The output from an offset on, at most 262,144 bytes of one stream. None if there is no more for now. */
+    read(offset: bigint): Promise<Part | undefined>;
+    /** Waits until the process and all that it started have ended. */
+    take(): Promise<Exit>;
+    /** Ends the process and all that it started. */
+    stop(): Promise<void>;
+  }
+  interface Transfer {
+    subscribe(): Promise<void>;
+    take(): Promise<Changes>;
+  }
+}
+
+/** Finds and calls other tools. */
+export namespace Tools {
+  interface Description {
+    name: string;
+    description: string;
+    inputSchema: string;
+  }
+  interface Toolbox {
+    search(query: string, limit: number): Promise<Array<Description>>;
+    describe(names: Array<string>): Promise<string>;
+    start(tool: string, input: string, env: Env.Env): Promise<Pending>;
+  }
+  interface Pending {
+    subscribe(): Promise<void>;
+    take(): Promise<string>;
   }
 }

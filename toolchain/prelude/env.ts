@@ -49,6 +49,14 @@ export function passed(env: Record<string, object>): Raw {
   return target;
 }
 
+/** The handle of a binding, or of an object derived from one, to lend it to the host for one operation. */
+export function lent(object: object, kind: string): Raw {
+  const name = Object.keys(made).find((other) => made[other] === object);
+  const source = name === undefined ? derived(object) : { kind: kindOf(name)!, raw: handle(name) };
+  if (source?.kind !== kind || !source.raw) throw new TypeError(`a binding of ${kind} is wanted, or an object derived from one`);
+  return source.raw;
+}
+
 const handler: ProxyHandler<Made> = {
   get(made, name) {
     if (typeof name === "symbol") return undefined;

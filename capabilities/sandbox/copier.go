@@ -1,0 +1,341 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/internal/trees"
+)
+
+// Directory is what a sandbox needs of a directory that is copied from and to. The directories of stile:capability/workspace have it.
+// Paths are relative to the directory, with "/" between names.
+type Directory interface {
+	// Place names the directory, as long as the process runs.
+	Place() string
+	// OnDisk reports whether other programs act on the files by their names.
+	OnDisk() bool
+	// Writable returns the denial of an operation if the handle can only read.
+	Writable(operation string) error
+	// Admits returns an error if nothing can have this path.
+	Admits(path string) error
+	// Survey visits everything. A directory comes before what is in it.
+	Survey(ctx context.Context, visit func(trees.Entry) error) error
+	// Look visits what is at these paths.
+	Look(ctx context.Context, paths []string, visit func(trees.Entry) error) error
+	// Load reads files. It leaves out those that are gone.
+	Load(ctx context.Context, paths []string, use func(path string, size int64, content io.Reader) error) error
+	// Apply makes changes in their order, and says for each why it was not made. It updates what is there After it.
+	Apply(ctx context.Context, changes []trees.Change) ([]error, error)
+}
+
+// tree is the working tree of a machine. Its paths are relative to the top. No operation follows a link.
+type tree interface {
+	Survey(at string, visit func(trees.Entry) error, skip func(path, reason string)) error
+	Stat(at string) (*trees.Entry, error)
+	Open(at string) (io.ReadCloser, error)
+	Write(at string, mode uint32, content io.Reader) error
+	MakeDirectory(at string, mode uint32) error
+	MakeLink(at, target string) error
+	Chmod(at string, mode uint32) error
+	Rename(at, name string) error
+	Remove(at string) error
+}
+
+// below is a folder of a tree.
+type below struct {
+	tree
+	folder string
+}
+
+func (b below) at(p string) string { return path.Join(b.folder, p) }
+
+// place is a directory and the folder that it was copied to or from.
+type place struct{ directory, folder string }
+
+// history is what two trees had in common after their last copy.
+type history struct{ states map[string]state }
+
+type digest [sha256.Size]byte
+
+// state is one path after the last copy: what both trees have there, which is the same but for modes. Either may be nil.
+type state struct {
+	inside, outside *trees.Entry
+	digest          digest // of a file
+}
+
+// What the host's own work costs, for each path that it looks at and each byte that it reads and hashes.
+const (
+	perPath = 4 * time.Microsecond
+	perByte = 3 * time.Nanosecond
+)
+
+// copier makes one copy.
+//
+// A path has changed on a side if it is not what it was after the last copy, by its content. If it has changed on one side only, the copy
+// carries that over, in its own direction. If it has changed on both sides and differs, the directory's file stays, and that of the
+// sandbox is kept beside it.
+type copier struct {
+	ctx     context.Context //nolint:containedctx // it lives as long as one copy
+	outside Directory
+	inside  below
+	history *history
+	changes *Changes
+	allowed []string
+	most    int64 // bytes of files together, as their sizes say: files can have holes
+
+	in, out map[string]trees.Entry
+	hashed  map[string]digest // of files inside, this time
+	touched []string          // paths whose state was remembered
+	// ignored are paths inside with something that has no place in the directory. That does not mean that they were removed.
+	ignored map[string]bool
+}
+
+// surveyInside looks at everything in the sandbox, and returns the paths that changed, in order.
+func (c *copier) surveyInside() ([]string, error) {
+	c.in, c.hashed, c.ignored = map[string]trees.Entry{}, map[string]digest{}, map[string]bool{}
+	skip := func(path, reason string) {
+		c.ignored[path] = true
+		c.changes.note(&c.changes.Skipped, path, reason)
+	}
+	var size int64
+	err := c.inside.Survey(c.inside.folder, func(e trees.Entry) error {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		if e.Kind == trees.File {
+			if size += e.Size; size > c.most {
+				size -= e.Size
+				skip(e.Path, "the sizes of all files together exceed the sandbox's disk: it has holes")
+				return nil
+			}
+		}
+		delete(c.ignored, e.Path)
+		c.in[e.Path] = e
+		return nil
+	}, skip)
+	if err != nil {
+		return nil, err
+	}
+	changed := c.paths(c.in, func(s state) *trees.Entry { return s.inside })
+	fit := changed[:0]
+	for _, p := range changed {
+		if e, is := c.in[p]; is {
+			if reason := c.unfit(e); reason != "" {
+				delete(c.in, p)
+				skip(p, reason)
+				continue
+			}
+		}
+		fit = append(fit, p)
+	}
+	return fit, abi.Work(c.ctx, time.Duration(len(c.in))*perPath)
+}
+
+// surveyOutside looks at everything in the directory, and returns the paths that changed, in order.
+func (c *copier) surveyOutside() ([]string, error) {
+	c.out = map[string]trees.Entry{}
+	if err := c.outside.Survey(c.ctx, c.addOutside); err != nil {
+		return nil, err
+	}
+	return c.paths(c.out, func(s state) *trees.Entry { return s.outside }), abi.Work(c.ctx, time.Duration(len(c.out))*perPath)
+}
+
+func (c *copier) addOutside(e trees.Entry) error {
+	c.out[e.Path] = e
+	return c.ctx.Err()
+}
+
+// lookInside looks at some paths of the sandbox.
+func (c *copier) lookInside(paths []string) error {
+	c.in, c.hashed = map[string]trees.Entry{}, map[string]digest{}
+	for _, p := range paths {
+		e, err := c.inside.Stat(c.inside.at(p))
+		if err = errors.Join(err, c.ctx.Err()); err != nil {
+			return err
+		}
+		if e != nil {
+			e.Path = p
+			c.in[p] = *e
+		}
+	}
+	return abi.Work(c.ctx, time.Duration(len(paths))*perPath)
+}
+
+// lookOutside looks at some paths of the directory, and at those where a conflict would keep the sandbox's version.
+func (c *copier) lookOutside(paths []string) error {
+	c.out = map[string]trees.Entry{}
+	both := make([]string, 0, 2*len(paths))
+	for _, p := range paths {
+		both = append(both, p, beside(p))
+	}
+	if err := c.outside.Look(c.ctx, both, c.addOutside); err != nil {
+		return err
+	}
+	return abi.Work(c.ctx, time.Duration(len(both))*perPath)
+}
+
+// unfit says why something in the sandbox has no place in a directory.
+func (c *copier) unfit(e trees.Entry) string {
+	if !utf8.ValidString(e.Path) || strings.ContainsFunc(e.Path, unicode.IsControl) {
+		return "its name is not UTF-8, or has control characters"
+	}
+	if err := c.outside.Admits(e.Path); err != nil {
+		return "the directory cannot have this name"
+	}
+	return ""
+}
+
+// paths are all that exist on a side, or did after the last copy, in order. Only those that changed on one side are of interest.
+func (c *copier) paths(side map[string]trees.Entry, of func(state) *trees.Entry) []string {
+	var changed []string
+	for p, e := range side {
+		if was := of(c.history.states[p]); was == nil || !trees.Equal(was, &e) || was.Recent {
+			changed = append(changed, p)
+		}
+	}
+	for p, s := range c.history.states {
+		if _, is := side[p]; !is && of(s) != nil && !c.isIgnored(p) {
+			changed = append(changed, p)
+		}
+	}
+	slices.Sort(changed)
+	return changed
+}
+
+// isIgnored reports whether a path, or a folder above it, is ignored.
+func (c *copier) isIgnored(p string) bool {
+	for ; len(c.ignored) > 0 && p != "" && p != "."; p = path.Dir(p) {
+		if c.ignored[p] {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns the entry of a path, or nil.
+func find(side map[string]trees.Entry, path string) *trees.Entry {
+	if e, ok := side[path]; ok {
+		return &e
+	}
+	return nil
+}
+
+// digestInside hashes a file of the sandbox.
+func (c *copier) digestInside(e trees.Entry) (digest, error) {
+	if d, ok := c.hashed[e.Path]; ok {
+		return d, nil
+	}
+	file, err := c.inside.Open(c.inside.at(e.Path))
+	if err != nil {
+		return digest{}, err
+	}
+	defer func() { _ = file.Close() }() // only read
+	d, err := c.hash(io.LimitReader(file, e.Size))
+	if err == nil {
+		c.hashed[e.Path] = d
+	}
+	return d, err
+}
+
+func (c *copier) hash(r io.Reader) (d digest, err error) {
+	h := sha256.New()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := r.Read(buffer)
+		_, _ = h.Write(buffer[:n]) // it never fails
+		if err := errors.Join(c.ctx.Err(), abi.Work(c.ctx, time.Duration(n)*perByte)); err != nil {
+			return d, err
+		}
+		if errors.Is(err, io.EOF) {
+			return digest(h.Sum(nil)), nil
+		}
+		if err != nil {
+			return d, err
+		}
+	}
+}
+
+// digestsOutside hashes files of the directory.
+func (c *copier) digestsOutside(paths []string) (map[string]digest, error) {
+	all := map[string]digest{}
+	err := c.outside.Load(c.ctx, paths, func(path string, _ int64, content io.Reader) (err error) {
+		all[path], err = c.hash(content)
+		return err
+	})
+	return all, err
+}
+
+// alike reports whether two entries of two trees are the same but for modes.
+func alike(a, b *trees.Entry) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Kind == b.Kind && a.Target == b.Target && (a.Kind != trees.File || a.Size == b.Size)
+}
+
+// sameMode compares modes. Those of links mean nothing, and folders of a sandbox always allow their owner everything.
+func sameMode(a, b *trees.Entry) bool {
+	switch {
+	case a == nil || b == nil || a.Kind == trees.Link:
+		return true
+	case a.Kind == trees.Directory:
+		return a.Mode|0o700 == b.Mode|0o700
+	default:
+		return a.Mode|0o400 == b.Mode|0o400
+	}
+}
+
+// remember keeps what both sides have at a path now.
+func (c *copier) remember(path string, in, out *trees.Entry, d digest) {
+	if c.history.states == nil {
+		c.history.states = map[string]state{}
+	}
+	if in == nil && out == nil {
+		delete(c.history.states, path)
+		return
+	}
+	c.history.states[path] = state{in, out, d}
+	c.touched = append(c.touched, path)
+}
+
+// settle ends a copy: processes of the sandbox still stand, so what was written a while ago has not changed since.
+func (c *copier) settle() {
+	now := time.Now()
+	for _, p := range c.touched {
+		s := c.history.states[p]
+		s.inside.Settle(now)
+	}
+}
+
+// full reports whether a disk is full.
+func full(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// validText makes a name from a sandbox into text.
+func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// charging charges the time that reading and hashing takes.
+type charging struct {
+	ctx context.Context //nolint:containedctx // of one copy
+	r   io.Reader
+}
+
+// Read implements io.Reader.
+func (c *charging) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	if over := abi.Work(c.ctx, time.Duration(n)*perByte); over != nil {
+		return n, over
+	}
+	return n, err
+}

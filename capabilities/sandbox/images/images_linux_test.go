@@ -1,0 +1,268 @@
+package images
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+type entry struct {
+	name string
+	kind byte
+	mode int64
+	text string // content, or the target of a link
+}
+
+// layer packs entries.
+func layer(t *testing.T, entries ...entry) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	w := tar.NewWriter(z)
+	for _, e := range entries {
+		h := &tar.Header{Name: e.name, Typeflag: e.kind, Mode: e.mode, Uid: 0}
+		if e.kind == tar.TypeReg {
+			h.Size = int64(len(e.text))
+		} else {
+			h.Linkname = e.text
+		}
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if e.kind == tar.TypeReg {
+			if _, err := w.Write([]byte(e.text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// layout writes an OCI image layout with these layers.
+func layout(t *testing.T, layers ...[]byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "blobs", "sha256"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	put := func(mediaType string, data []byte) v1.Descriptor {
+		sum := sha256.Sum256(data)
+		name := hex.EncodeToString(sum[:])
+		if err := os.WriteFile(filepath.Join(dir, "blobs", "sha256", name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return v1.Descriptor{MediaType: mediaType, Digest: digest.NewDigestFromEncoded(digest.SHA256, name), Size: int64(len(data))}
+	}
+	text := func(v any) []byte {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	config := put(v1.MediaTypeImageConfig, text(v1.Image{Config: v1.ImageConfig{Env: []string{"PATH=/opt/bin:/bin", "A=b", "HOME=/evil", "broken"}}}))
+	m := v1.Manifest{Config: config}
+	for _, l := range layers {
+		m.Layers = append(m.Layers, put(v1.MediaTypeImageLayerGzip, l))
+	}
+	index := v1.Index{Manifests: []v1.Descriptor{put(v1.MediaTypeImageManifest, text(m))}}
+	if err := os.WriteFile(filepath.Join(dir, "index.json"), text(index), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestFromOCI applies layers with whiteouts and links.
+func TestFromOCI(t *testing.T) {
+	source := layout(t,
+		layer(t, entry{"bin", tar.TypeSymlink, 0o777, "/usr/bin"}, entry{"usr/bin/a", tar.TypeReg, 0o700, "a"}, entry{"d/x", tar.TypeReg, 0o600, "x"}, entry{"d/y", tar.TypeReg, 0o644, "y"},
+			entry{"gone/z", tar.TypeReg, 0o644, "z"}, entry{"o/old", tar.TypeReg, 0o644, "old"}, entry{"tmp", tar.TypeSymlink, 0o777, "/etc"}),
+		layer(t, entry{"bin/b", tar.TypeReg, 0o755, "b"}, entry{"d/.wh.x", tar.TypeReg, 0, ""}, entry{".wh.gone", tar.TypeReg, 0, ""}, entry{"o/new", tar.TypeReg, 0o644, "new"},
+			entry{"o/.wh..wh..opq", tar.TypeReg, 0, ""}, entry{"hard", tar.TypeLink, 0, "d/y"}),
+	)
+	for _, archive := range []bool{false, true} {
+		dir, from := t.TempDir(), source
+		if archive {
+			from = filepath.Join(t.TempDir(), "layout.tar")
+			file, err := os.Create(from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := tar.NewWriter(file)
+			if err := w.AddFS(os.DirFS(source)); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			file.Close()
+		}
+		i, err := FromOCI(t.Context(), dir, "x", from, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Join(i.Env, " ") != "PATH=/opt/bin:/bin A=b" || !strings.HasPrefix(i.Digest, "sha256:") {
+			t.Errorf("%+v", i)
+		}
+		root := filepath.Join(dir, "x", "root")
+		for name, want := range map[string]string{"usr/bin/a": "a", "usr/bin/b": "b", "d/y": "y", "hard": "y", "o/new": "new"} {
+			if text, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(text) != want {
+				t.Errorf("%s: %q, %v", name, text, err)
+			}
+		}
+		for _, name := range []string{"d/x", "gone", "o/old"} {
+			if _, err := os.Lstat(filepath.Join(root, name)); err == nil {
+				t.Errorf("%s is there", name)
+			}
+		}
+		for name, want := range map[string]os.FileMode{"usr/bin/a": 0o705, "tmp": os.ModeDir | 0o755, "work": os.ModeDir | 0o755, "var/tmp": os.ModeDir | 0o755} {
+			if info, err := os.Lstat(filepath.Join(root, name)); err != nil || info.Mode() != want {
+				t.Errorf("%s: %v, %v", name, info, err)
+			}
+		}
+		all, err := List(dir)
+		if err != nil || len(all) != 1 || all[0].Name != "x" || all[0].Bytes != 5 && all[0].Bytes != 7 {
+			t.Errorf("%+v, %v", all, err)
+		}
+		if err := Remove(dir, "x"); err != nil {
+			t.Error(err)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+			t.Errorf("left: %v, %v", left, err)
+		}
+	}
+}
+
+// TestHostileLayers has layers that write outside of the image, or put something dangerous into it.
+func TestHostileLayers(t *testing.T) {
+	outside := t.TempDir()
+	for _, name := range []string{"keep", "folder/x"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(outside, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(outside, name), []byte("mine"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	up := strings.Repeat("../", 20) + strings.TrimPrefix(outside, "/")
+	source := layout(t, layer(t,
+		entry{up + "/written", tar.TypeReg, 0o644, "x"}, entry{"/" + up + "/written", tar.TypeReg, 0o644, "x"}, entry{outside + "/written", tar.TypeReg, 0o644, "x"},
+		entry{"out", tar.TypeSymlink, 0, outside}, entry{"out/written", tar.TypeReg, 0o644, "x"}, entry{"out/.wh.keep", tar.TypeReg, 0, ""}, entry{"out/folder/.wh..wh..opq", tar.TypeReg, 0, ""},
+		entry{"rel", tar.TypeSymlink, 0, up}, entry{"rel/written", tar.TypeReg, 0o644, "x"}, entry{".wh.out", tar.TypeReg, 0, ""},
+		entry{"setuid", tar.TypeReg, 0o6755, "x"}, entry{"null", tar.TypeChar, 0o666, ""}, entry{"sda", tar.TypeBlock, 0o666, ""}, entry{"pipe", tar.TypeFifo, 0o666, ""},
+		entry{"sticky", tar.TypeDir, 0o1777, ""}, entry{"closed", tar.TypeDir, 0o000, ""}, entry{"work", tar.TypeSymlink, 0, outside}, entry{"var", tar.TypeSymlink, 0, outside},
+	))
+	dir := t.TempDir()
+	if _, err := FromOCI(t.Context(), dir, "x", source, ""); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(outside)
+	if err != nil || len(left) != 2 {
+		t.Errorf("outside: %v, %v", left, err)
+	}
+	for _, name := range []string{"keep", "folder/x"} {
+		if text, err := os.ReadFile(filepath.Join(outside, name)); err != nil || string(text) != "mine" {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+	root := filepath.Join(dir, "x", "root")
+	for name, want := range map[string]os.FileMode{"setuid": 0o755, "sticky": os.ModeDir | 0o755, "closed": os.ModeDir | 0o755, "work": os.ModeDir | 0o755, "var": os.ModeDir | 0o755} {
+		if info, err := os.Lstat(filepath.Join(root, name)); err != nil || info.Mode() != want {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	for _, name := range []string{"null", "sda", "pipe", "out"} {
+		if _, err := os.Lstat(filepath.Join(root, name)); err == nil {
+			t.Errorf("%s is there", name)
+		}
+	}
+
+	for name, source := range map[string]string{
+		"a link to outside":  layout(t, layer(t, entry{"a", tar.TypeLink, 0, outside + "/keep"})),
+		"a link to a magic":  layout(t, layer(t, entry{"m", tar.TypeSymlink, 0, "/proc/self/root"}, entry{"a", tar.TypeLink, 0, "m/etc/passwd"})),
+		"below a magic link": layout(t, layer(t, entry{"magic", tar.TypeSymlink, 0, "/proc/self/root" + outside}, entry{"magic/written", tar.TypeReg, 0o644, "x"})),
+		"a whiteout of all":  layout(t, layer(t, entry{".wh...", tar.TypeReg, 0, ""})),
+		"no layer":           layout(t, []byte("text")),
+		"a file as a folder": layout(t, layer(t, entry{"a", tar.TypeReg, 0o644, "x"}, entry{"a/b", tar.TypeReg, 0o644, "x"})),
+		"a long path":        layout(t, layer(t, entry{strings.Repeat("a/", 3000) + "b", tar.TypeReg, 0o644, "x"})),
+		"nothing":            t.TempDir(),
+	} {
+		if i, err := FromOCI(t.Context(), dir, "bad", source, ""); err == nil {
+			t.Errorf("%s: %+v", name, i)
+		}
+	}
+	blobs, err := filepath.Glob(filepath.Join(source, "blobs", "sha256", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range blobs {
+		old, err := os.ReadFile(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := bytes.Clone(old)
+		changed[len(changed)/2] ^= 1
+		if err := os.WriteFile(b, changed, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := FromOCI(t.Context(), dir, "bad", source, ""); err == nil {
+			t.Errorf("a changed blob of %d bytes is accepted", len(old))
+		}
+		if err := os.WriteFile(b, old, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestFromHost shows folders of this machine, but none with data that a sandbox must not see.
+func TestFromHost(t *testing.T) {
+	dir, home := t.TempDir(), t.TempDir()
+	good, err := os.MkdirTemp("/opt", "stile-test-") //nolint:usetesting // folders of /tmp are never shown
+	if err != nil {
+		t.Fatalf("this test needs a folder that it may make in /opt: %v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(good) })
+	if err := os.Mkdir(filepath.Join(good, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(good, "link")
+	if err := os.Symlink(home, link); err != nil {
+		t.Fatal(err)
+	}
+	i, err := FromHost(dir, "x", []string{good}, []string{home})
+	if err != nil || !strings.HasPrefix(i.Env[0], "PATH="+good+"/bin:") {
+		t.Errorf("%+v, %v", i, err)
+	}
+	for _, bad := range []string{"/", "/etc", "/etc/ssl", "/proc", "/sys/kernel", "/dev", "/home", "/tmp", "/run", "/var", "/var/tmp/x", home, filepath.Dir(home), link, good + "/none", good + "/../x", "opt", good + "/bin/"} {
+		if _, err := FromHost(dir, "bad", []string{bad}, []string{home}); err == nil {
+			t.Errorf("%s is shown", bad)
+		}
+	}
+	for _, name := range []string{"host", "", "A", "../x", ".x"} {
+		if _, err := FromHost(dir, name, []string{good}, nil); err == nil {
+			t.Errorf("%q is a name", name)
+		}
+	}
+	if _, _, err := Open(dir, "x", []string{good}); err == nil { // what was allowed may have become private
+		t.Error("a private folder is shown")
+	}
+}

@@ -1,0 +1,250 @@
+package box
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const cgroupRoot = "/sys/fs/cgroup"
+
+// cgroups are the hierarchies of this machine.
+type cgroups struct {
+	root    string
+	unified bool // version 2
+}
+
+func findCgroups() cgroups {
+	_, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers"))
+	return cgroups{cgroupRoot, err == nil}
+}
+
+// folder is a cgroup, for one controller.
+func (c cgroups) folder(controller, path string) string {
+	if c.unified {
+		return filepath.Join(c.root, path)
+	}
+	return filepath.Join(c.root, controller, path)
+}
+
+// has reports whether the machine has a controller.
+func (c cgroups) has(controller string) bool {
+	if !c.unified {
+		_, err := os.Stat(filepath.Join(c.root, controller, "cgroup.procs"))
+		return err == nil
+	}
+	if controller == "freezer" {
+		return true
+	}
+	text, _ := os.ReadFile(filepath.Join(c.root, "cgroup.controllers"))
+	return slices.Contains(strings.Fields(string(text)), controller)
+}
+
+// verify reads the limits back.
+func (c cgroups) verify(path string, l Limits) []Check {
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	quota := int64(l.CPU * cpuPeriod)
+	want := []struct{ name, controller, file1, value1, file2, value2 string }{
+		{"memory", "memory", "memory.limit_in_bytes", number(l.Memory &^ 4095), "memory.max", number(l.Memory &^ 4095)},
+		{"swap", "memory", "memory.memsw.limit_in_bytes", number(l.Memory &^ 4095), "memory.swap.max", "0"},
+		{"processes", "pids", "pids.max", number(l.Processes), "pids.max", number(l.Processes)},
+		{"cpu", "cpu", "cpu.cfs_quota_us", number(quota), "cpu.max", fmt.Sprintf("%d %d", quota, cpuPeriod)},
+	}
+	checks := make([]Check, 0, len(want))
+	for _, w := range want {
+		file, value := w.file1, w.value1
+		if c.unified {
+			file, value = w.file2, w.value2
+		}
+		text, err := os.ReadFile(filepath.Join(c.folder(w.controller, path), file))
+		have := strings.TrimSpace(string(text))
+		check := Check{Name: w.name, OK: err == nil && have == value, Detail: have}
+		if err != nil {
+			check.Detail = "not there: " + reason(err)
+		}
+		if w.name == "swap" && err != nil && errors.Is(err, fs.ErrNotExist) {
+			check.OK, check.Detail = noSwap(), "this kernel does not limit swap"
+			if check.OK {
+				check.Detail = "this machine has no swap"
+			}
+		}
+		checks = append(checks, check)
+	}
+	return checks
+}
+
+func noSwap() bool {
+	text, err := os.ReadFile("/proc/swaps")
+	return err == nil && strings.Count(string(text), "\n") <= 1
+}
+
+// freeze stops all processes of a cgroup and of those below it, and returns once they stand.
+func (c cgroups) freeze(path string) error {
+	if c.unified {
+		return c.await(path, "cgroup.freeze", "1", "cgroup.events", func(text string) bool { return strings.Contains(text, "frozen 1") })
+	}
+	return c.await(path, "freezer.state", "FROZEN", "freezer.state", func(text string) bool { return strings.TrimSpace(text) == "FROZEN" })
+}
+
+func (c cgroups) thaw(path string) error {
+	if c.unified {
+		return os.WriteFile(filepath.Join(c.folder("", path), "cgroup.freeze"), []byte("0"), 0)
+	}
+	return os.WriteFile(filepath.Join(c.folder("freezer", path), "freezer.state"), []byte("THAWED"), 0)
+}
+
+func (c cgroups) await(path, file, value, status string, is func(string) bool) error {
+	folder := c.folder("freezer", path)
+	for end := time.Now().Add(closing); ; {
+		if err := os.WriteFile(filepath.Join(folder, file), []byte(value), 0); err != nil {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(folder, status))
+		if err != nil || is(string(text)) {
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("processes could not be stopped within %v", closing)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// kill ends all processes of a cgroup and of those below it. They may still be dying when it returns.
+func (c cgroups) kill(path string) error {
+	folder := c.folder("freezer", path)
+	if c.unified {
+		err := os.WriteFile(filepath.Join(folder, "cgroup.kill"), []byte("1"), 0)
+		if err == nil || errors.Is(err, fs.ErrNotExist) && !exists(folder) {
+			return nil
+		}
+	}
+	if !exists(folder) {
+		return nil
+	}
+	_ = c.freeze(path) // so that nothing is started meanwhile; those that cannot be frozen are killed too
+	err := filepath.WalkDir(folder, func(at string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || e.Name() != "cgroup.procs" {
+			return nil //nolint:nilerr // a cgroup that is gone has no processes
+		}
+		text, _ := os.ReadFile(at)
+		for field := range strings.FieldsSeq(string(text)) {
+			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+		}
+		return nil
+	})
+	return errors.Join(err, ignoreMissing(c.thaw(path)))
+}
+
+// empty reports whether no process is in a cgroup or below it.
+func (c cgroups) empty(path string) bool {
+	empty := true
+	_ = filepath.WalkDir(c.folder("freezer", path), func(at string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && e.Name() == "cgroup.procs" {
+			text, _ := os.ReadFile(at)
+			empty = empty && len(strings.TrimSpace(string(text))) == 0
+		}
+		return nil
+	})
+	return empty
+}
+
+// all returns a cgroup in every hierarchy.
+func (c cgroups) all(path string) ([]string, error) {
+	if c.unified {
+		return []string{c.folder("", path)}, nil
+	}
+	hierarchies, err := os.ReadDir(c.root)
+	folders := make([]string, 0, len(hierarchies))
+	for _, h := range hierarchies {
+		if h.IsDir() { // the others are links
+			folders = append(folders, filepath.Join(c.root, h.Name(), path))
+		}
+	}
+	return folders, err
+}
+
+// add makes a cgroup below one of a box, in every hierarchy that has that one. A runtime leaves a process outside of the box's limits in
+// each hierarchy where the cgroup that it should join is missing.
+func (c cgroups) add(path string) error {
+	folders, err := c.all(path)
+	for _, folder := range folders {
+		if err == nil && exists(filepath.Dir(folder)) {
+			err = errors.Join(os.Mkdir(folder, 0o755), inheritCPUs(folder))
+		}
+	}
+	return err
+}
+
+// inheritCPUs sets the processors of a cgroup of version 1, which has none at first and then takes no process.
+func inheritCPUs(folder string) error {
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(folder), file))
+		if err == nil && len(strings.TrimSpace(string(text))) > 0 {
+			err = os.WriteFile(filepath.Join(folder, file), text, 0)
+		}
+		if ignoreMissing(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove deletes a cgroup in every hierarchy, with those below it. They must be empty.
+func (c cgroups) remove(path string) error {
+	folders, err := c.all(path)
+	errs := []error{err}
+	for _, folder := range folders {
+		errs = append(errs, removeTree(folder))
+	}
+	return errors.Join(errs...)
+}
+
+// removeTree deletes the folders of a cgroup. Their files cannot be deleted.
+func removeTree(root string) error {
+	entries, err := os.ReadDir(root)
+	for _, e := range entries {
+		if e.IsDir() {
+			err = errors.Join(err, removeTree(filepath.Join(root, e.Name())))
+		}
+	}
+	return ignoreMissing(errors.Join(err, unix.Rmdir(root)))
+}
+
+// memoryKills counts the processes that were ended because a cgroup had too much memory.
+func (c cgroups) memoryKills(path string) int64 {
+	file := "memory.oom_control"
+	if c.unified {
+		file = "memory.events"
+	}
+	text, _ := os.ReadFile(filepath.Join(c.folder("memory", path), file))
+	for line := range strings.Lines(string(text)) {
+		if n, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok {
+			kills, _ := strconv.ParseInt(n, 10, 64)
+			return kills
+		}
+	}
+	return 0
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,251 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/sandbox/images"
+	"github.com/stilehost/stile/capabilities/sandbox/internal/box"
+	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/internal/printable"
+)
+
+// Kind is a container with real tools. The options of a site are [Options].
+var Kind = &capability.Kind{
+	Name: "sandbox", Interface: Interface, Example: exampleRights, Parse: parse, ParseSpec: parseSpec, Learn: newRecorded,
+	SpecForm: "sandbox:IMAGE[,option]...",
+	SpecMeans: `a container with the programs of an image that stile sandbox image made, or of this
+machine (sandbox:host); options: memory=1GiB, disk=2GiB, cpu=1, processes=256,
+time=10m for each command, network=https://example.com (repeatable), and allow=PATH for
+files that programs act on`,
+}
+
+// Options says how a site runs sandboxes. The zero value of a field means its default.
+type Options struct {
+	// Dir is where images are kept, and what sandboxes need while they run. Default: the folder sandbox of the site's.
+	Dir string
+	// Runtime is the OCI runtime: "crun", "runc", or a path. Default: the first that is installed.
+	Runtime string
+	// Storage says where the files of sandboxes are: "memory" or "disk". Default: on disk where the machine can.
+	Storage string
+	// WithoutUserNamespace lets sandboxes run as the user of this process on a machine without user namespaces. Default: refused.
+	WithoutUserNamespace bool
+	// Sandboxes is how many run at once. Default 8.
+	Sandboxes int
+	// Site has the resolver and what else rules of a network need. A grant that is opened at a site uses that.
+	Site *capability.Site
+	// Log gets what is wrong with this machine. Default: nobody.
+	Log *slog.Logger
+}
+
+// Rights are the right to run commands in sandboxes of one image.
+type Rights struct {
+	// Image names an image, or "host" for the programs of this machine.
+	Image string
+	// Limits are those of each sandbox.
+	Limits Limits
+	// Network are rules with a scheme, a host and a port. Without rules there is no network.
+	Network []http.Rule
+	// Allow are paths that may be copied to directories of the machine although programs act on such files.
+	Allow []string
+}
+
+// Kind implements [capability.Grant].
+func (Rights) Kind() *capability.Kind { return Kind }
+
+// Interface implements [capability.Grant].
+func (Rights) Interface() string { return Interface }
+
+// Describe implements [capability.Grant].
+func (g Rights) Describe() []string {
+	l := g.Limits.withDefaults()
+	programs := "any program of the image " + g.Image
+	if g.Image == images.Host {
+		programs = "any program of this machine, without its data,"
+	}
+	lines := []string{
+		"may run " + programs + " and any code in a container: only this machine's kernel is between them and the machine",
+		fmt.Sprintf("may take %s of memory, %s of disk, %v of the processors, %d processes, and %s for each command",
+			showSize(l.Memory), showSize(l.Disk), l.CPU, l.Processes, showTime(l.Time)),
+		"may copy files from and to the directories of the extension's other bindings",
+	}
+	if len(g.Network) == 0 {
+		lines = append(lines, "has no network there")
+	}
+	for _, r := range g.Network {
+		lines = append(lines, printable.Line("may send anything to "+origin(r)+", and take anything from there"))
+	}
+	for _, p := range g.Allow {
+		lines = append(lines, printable.Line("may put "+p+" into directories of this machine, where other programs act on it"))
+	}
+	return lines
+}
+
+// origin is a rule of a network in one word.
+func origin(r http.Rule) string {
+	text := cmp.Or(r.Scheme, "https") + "://" + r.Host
+	if r.Port != 0 {
+		text += ":" + strconv.Itoa(int(r.Port))
+	}
+	return text
+}
+
+// Authority implements [capability.Grant].
+func (g Rights) Authority() []string {
+	l := g.Limits.withDefaults()
+	lines := []string{
+		"sandbox " + g.Image, "sandbox memory " + showSize(l.Memory), "sandbox disk " + showSize(l.Disk), fmt.Sprintf("sandbox cpu %v", l.CPU),
+		fmt.Sprintf("sandbox processes %d", l.Processes), "sandbox time " + showTime(l.Time),
+	}
+	for _, r := range g.Network {
+		lines = append(lines, printable.Line("sandbox network "+origin(r)))
+	}
+	for _, p := range g.Allow {
+		lines = append(lines, printable.Line("sandbox allow "+p))
+	}
+	return lines
+}
+
+// Covers implements [capability.Grant].
+func (g Rights) Covers(asked capability.Grant) bool {
+	a, ok := asked.(Rights)
+	if !ok || g.Image != a.Image || !coversNetwork(g.Network, a.Network) {
+		return false
+	}
+	for _, p := range a.Allow {
+		if !slices.ContainsFunc(g.Allow, func(q string) bool { return p == q || strings.HasPrefix(p, q+"/") }) {
+			return false
+		}
+	}
+	has, wants := g.Limits.withDefaults(), a.Limits.withDefaults()
+	return wants == wants.within(has)
+}
+
+// within are limits that are nowhere above others.
+func (l Limits) within(most Limits) Limits {
+	return Limits{
+		min(l.Memory, most.Memory), min(l.Disk, most.Disk), min(l.CPU, most.CPU), min(l.Processes, most.Processes), min(l.Time, most.Time),
+	}
+}
+
+// Limit implements [capability.Limiter]: a ceiling for the same image lowers the limits, and drops rules and paths that it does not allow.
+func (g Rights) Limit(ceiling []capability.Grant) capability.Grant {
+	for _, one := range ceiling {
+		c, ok := one.(Rights)
+		if !ok || c.Image != g.Image {
+			continue
+		}
+		if c.Covers(g) {
+			return g
+		}
+		limited := Rights{Image: g.Image, Limits: g.Limits.withDefaults().within(c.Limits.withDefaults())}
+		for _, r := range g.Network {
+			if coversNetwork(c.Network, []http.Rule{r}) {
+				limited.Network = append(limited.Network, r)
+			}
+		}
+		for _, p := range g.Allow {
+			if slices.ContainsFunc(c.Allow, func(q string) bool { return p == q || strings.HasPrefix(p, q+"/") }) {
+				limited.Allow = append(limited.Allow, p)
+			}
+		}
+		return limited
+	}
+	return nil
+}
+
+// Reach implements [capability.Reacher].
+func (g Rights) Reach() (changes, open bool) { return true, len(g.Network) > 0 }
+
+// Hosts implements [capability.Hoster].
+func (g Rights) Hosts() []string {
+	hosts := make([]string, len(g.Network))
+	for i, r := range g.Network {
+		hosts[i] = r.Host
+	}
+	return hosts
+}
+
+// Open implements [capability.Opener].
+func (g Rights) Open(_ context.Context, s *capability.Site) (abi.Capability, error) {
+	o, _ := s.Options(Kind).(Options)
+	o.Dir = cmp.Or(o.Dir, filepath.Join(s.Dir, "sandbox"))
+	o.Site = s
+	return New(o, g, s.Private)
+}
+
+// slots bounds the sandboxes of each folder of this process.
+var slots = newSlots()
+
+// New returns the capability of a grant. private are folders that no image may show.
+func New(o Options, g Rights, private []string) (*Grant, error) {
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	limits := g.Limits.withDefaults()
+	free := slots.of(o.Dir, cmp.Or(o.Sandboxes, maxSandboxes))
+	config := box.Options{Dir: filepath.Join(o.Dir, "run"), Runtime: o.Runtime, Storage: o.Storage, WithoutUserNamespace: o.WithoutUserNamespace}
+	return &Grant{limits: limits, allowed: g.Allow, log: log, make: func(ctx context.Context) (machine, error) {
+		select {
+		case free <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		m, err := startImage(ctx, o, config, g, private, log)
+		if err != nil {
+			<-free
+			return nil, err
+		}
+		return counted{m, func() { <-free }}, nil
+	}}, nil
+}
+
+func startImage(ctx context.Context, o Options, config box.Options, g Rights, private []string, log *slog.Logger) (machine, error) {
+	limits := g.Limits.withDefaults()
+	image, release, err := images.Open(filepath.Join(o.Dir, "images"), g.Image, private)
+	if err != nil {
+		return nil, err
+	}
+	slots.sweep(config.Dir, log)
+	m, err := start(ctx, config, box.Root{Dir: image.Root, Paths: image.Paths, Env: image.Env}, box.Limits{
+		Memory: limits.Memory, Disk: limits.Disk, Files: max(limits.Disk/bytesPerFile, 1024), Processes: limits.Processes, CPU: limits.CPU,
+	})
+	if err != nil {
+		release()
+		return nil, err
+	}
+	if len(g.Network) == 0 {
+		return counted{m, release}, nil
+	}
+	namespace, err := m.network()
+	if err == nil {
+		var env []string
+		var end func() error
+		if env, end, err = connect(ctx, o.Site, g.Network, namespace, log); err == nil {
+			return counted{connected{m, env, end}, release}, nil
+		}
+	}
+	release()
+	return nil, errors.Join(err, m.close())
+}
+
+// counted is a machine that lets something go once it is closed.
+type counted struct {
+	machine
+	release func()
+}
+
+func (c counted) close() error {
+	defer c.release()
+	return c.machine.close()
+}

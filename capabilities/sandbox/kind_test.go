@@ -1,0 +1,150 @@
+package sandbox
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/capabilities/sandbox/internal/box"
+	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/internal/jsonform"
+)
+
+func parsed(t *testing.T, text string) (capability.Grant, error) {
+	t.Helper()
+	r := jsonform.New("manifest", []byte(text))
+	g := parse(r, r.Parse())
+	if r.Err != nil {
+		return nil, fmt.Errorf("%+v", r.Err)
+	}
+	return g, nil
+}
+
+// TestForms reads grants of manifests and command lines, and writes them again.
+func TestForms(t *testing.T) {
+	for manifest, spec := range map[string]string{
+		`{"image":"host"}`: "host",
+		`{"image":"a.b-1","memory":"512MiB","disk":"4GiB"}`:                                                                           "a.b-1,memory=512MiB,disk=4GiB",
+		`{"image":"host","cpu":1.5,"processes":64,"time":"1h"}`:                                                                       "host,cpu=1.5,processes=64,time=60m",
+		`{"image":"host","network":[{"scheme":"https","host":"a.example.com"},{"scheme":"http","host":"b.example.com","port":8080}]}`: "host,network=https://a.example.com,network=http://b.example.com:8080",
+		`{"image":"host","allow":[".git/hooks",".github/workflows"]}`:                                                                 "host,allow=.git/hooks,allow=.github/workflows",
+	} {
+		g, err := parsed(t, manifest)
+		if err != nil {
+			t.Errorf("%s: %v", manifest, err)
+			continue
+		}
+		if again := string(capability.JSON(g.Document())); again != manifest {
+			t.Errorf("%s: again %s", manifest, again)
+		}
+		image, options, _ := strings.Cut(spec, ",")
+		given, err := parseSpec(capability.Spec{Name: "box", Argument: image, HasArgument: true, Options: options})
+		if err != nil || !given.Covers(g) || !g.Covers(given) {
+			t.Errorf("%s: %v, %v", spec, given, err)
+		}
+	}
+	for _, manifest := range []string{
+		`true`, `{}`, `{"image":"Host"}`, `{"image":"../x"}`, `{"image":"host","memory":"1GB"}`, `{"image":"host","memory":1073741824}`, `{"image":"host","memory":"9999GiB"}`,
+		`{"image":"host","disk":"1MiB"}`, `{"image":"host","cpu":0}`, `{"image":"host","cpu":"many"}`, `{"image":"host","processes":1e9}`, `{"image":"host","time":"1ms"}`,
+		`{"image":"host","time":"-1h"}`, `{"image":"host","allow":["/etc"]}`, `{"image":"host","allow":["../x"]}`, `{"image":"host","network":true}`, `{"image":"host","network":[{"host":"a.example.com","path":"/x"}]}`,
+		`{"image":"host","network":[{"host":"a.example.com","methods":["GET"]}]}`, `{"image":"host","network":[{"host":"*"}]}`, `{"image":"host","network":["a.example.com"]}`,
+	} {
+		if g, err := parsed(t, manifest); err == nil {
+			t.Errorf("%s: %+v", manifest, g)
+		}
+	}
+	for _, options := range []string{"rw", "image=x", "memory", "cpu=0", "time=10", "allow=", "allow=\x1b"} {
+		if g, err := parseSpec(capability.Spec{Name: "box", Argument: "host", HasArgument: true, Options: options}); err == nil {
+			t.Errorf("%s: %+v", options, g)
+		}
+	}
+}
+
+// TestCovers compares grants.
+func TestCovers(t *testing.T) {
+	large := Rights{Image: "host", Limits: Limits{Memory: 4 << 30, CPU: 2}, Allow: []string{".github"}}
+	for _, c := range []struct {
+		asked Rights
+		want  bool
+	}{
+		{Rights{Image: "host"}, true},
+		{Rights{Image: "host", Limits: Limits{Memory: 4 << 30}}, true},
+		{Rights{Image: "host", Limits: Limits{Memory: 5 << 30}}, false},
+		{Rights{Image: "host", Limits: Limits{Disk: 3 << 30}}, false},
+		{Rights{Image: "host", Limits: Limits{Time: time.Hour}}, false},
+		{Rights{Image: "other"}, false},
+		{Rights{Image: "host", Allow: []string{".github/workflows"}}, true},
+		{Rights{Image: "host", Allow: []string{".githubx"}}, false},
+		{Rights{Image: "host", Allow: []string{".git/hooks"}}, false},
+	} {
+		if got := large.Covers(c.asked); got != c.want {
+			t.Errorf("%+v: %v", c.asked, got)
+		}
+	}
+}
+
+// TestLimit has a manifest ask for more than the ceiling of a policy.
+func TestLimit(t *testing.T) {
+	ceiling := []capability.Grant{Rights{Image: "small"}, Rights{Image: "host", Limits: Limits{Memory: 512 << 20, Processes: 64}, Allow: []string{".ci"}}}
+	asked := Rights{Image: "host", Limits: Limits{Memory: 8 << 30, CPU: 0.5}, Allow: []string{".ci/run", ".git/hooks"}}
+	got, ok := asked.Limit(ceiling).(Rights)
+	if !ok || got.Limits != (Limits{512 << 20, 2 << 30, 0.5, 64, 10 * time.Minute}) || len(got.Allow) != 1 || got.Allow[0] != ".ci/run" || !ceiling[1].Covers(got) {
+		t.Errorf("got %+v", got)
+	}
+	if got := (Rights{Image: "other"}).Limit(ceiling); got != nil {
+		t.Errorf("another image: %+v", got)
+	}
+	if got := (Rights{Image: "small"}).Limit(ceiling); !capability.Same(got, Rights{Image: "small"}) {
+		t.Errorf("what is covered: %+v", got)
+	}
+}
+
+// TestOutput keeps the last part of what is written, however it is written.
+func TestOutput(t *testing.T) {
+	for _, size := range []int{1, 7, 4096, 300_000, 3 << 20} {
+		var o output
+		var want [2]bytes.Buffer
+		for i := 0; o.total < 3<<20; i++ {
+			part := bytes.Repeat([]byte{byte('a' + i%26)}, size)
+			o.add(box.Stream(i/3%2), part)
+			want[i/3%2].Write(part)
+		}
+		var got [2]bytes.Buffer
+		for at := uint64(0); ; {
+			p := o.read(at)
+			if p == nil {
+				break
+			}
+			if p.Offset < at || len(p.Bytes) == 0 || len(p.Bytes) > 256<<10 {
+				t.Fatalf("%d: part at %d of %d bytes", size, p.Offset, len(p.Bytes))
+			}
+			got[p.Stream].Write(p.Bytes)
+			at = p.Offset + uint64(len(p.Bytes))
+		}
+		kept := uint64(got[0].Len() + got[1].Len())
+		if kept > maxOutput || kept+o.dropped != o.total || len(o.parts) > 2*maxOutput/256+2 {
+			t.Errorf("%d: kept %d, dropped %d of %d in %d parts", size, kept, o.dropped, o.total, len(o.parts))
+		}
+		for i := range got {
+			if !bytes.HasSuffix(want[i].Bytes(), got[i].Bytes()) {
+				t.Errorf("%d: stream %d is not the last part", size, i)
+			}
+		}
+	}
+	var o output
+	first, second := o.subscribe(0), o.subscribe(5)
+	dropped := o.subscribe(100)
+	if err := dropped.Close(); err != nil || len(o.waiting) != 2 {
+		t.Errorf("%d wait, %v", len(o.waiting), err)
+	}
+	o.add(box.Stdout, []byte("abc"))
+	if !first.IsReady() || second.IsReady() || o.read(3) != nil {
+		t.Error("three bytes")
+	}
+	o.end()
+	if !second.IsReady() || !o.subscribe(1000).IsReady() {
+		t.Error("the end")
+	}
+}

@@ -1,0 +1,299 @@
+// Package sandbox runs real programs, such as git, compilers and package managers, in a container: it implements the interface
+// stile:capability/sandbox in Go. The boundary is the operating system's kernel, and not WebAssembly. A [Sandbox] is a container of one
+// call, with a working tree that is copied from and to directories.
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/sandbox/internal/box"
+)
+
+// Interface is the WIT interface that this package implements, in wit/deps/capability/sandbox.wit.
+const Interface = "stile:capability/sandbox@0.1.0"
+
+// Limits bound one sandbox. The zero value of a field means its default.
+type Limits struct {
+	// Memory is for all processes together, in bytes. Default 1 GiB.
+	Memory int64
+	// Disk is for all files together: the working tree, HOME, and temporary ones. Bytes, default 2 GiB.
+	Disk int64
+	// CPU is how many processors it may keep busy. Default 1.
+	CPU float64
+	// Processes is how many there may be at once. Default 256.
+	Processes int64
+	// Time is how long one command may take. Default 10 minutes.
+	Time time.Duration
+}
+
+// Defaults and the most that a grant can ask for.
+var (
+	defaults = Limits{1 << 30, 2 << 30, 1, 256, 10 * time.Minute}
+	most     = Limits{64 << 30, 256 << 30, 64, 8192, 24 * time.Hour}
+)
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		cmp.Or(l.Memory, defaults.Memory), cmp.Or(l.Disk, defaults.Disk), cmp.Or(l.CPU, defaults.CPU),
+		cmp.Or(l.Processes, defaults.Processes), cmp.Or(l.Time, defaults.Time),
+	}
+}
+
+const (
+	// maxSandboxes is how many sandboxes a site runs at once unless Options say otherwise, and maxProcesses how many commands one runs.
+	maxSandboxes = 8
+	maxProcesses = 16
+	// bytesPerFile is how large files are on average where a disk has no room for more names.
+	bytesPerFile = 8 << 10
+
+	maxArgv, maxArgvBytes = 1000, 128 << 10
+	maxEnv                = 100
+	maxInput              = 16 << 20
+)
+
+// machine is where a sandbox's commands run: a container, or the answers of a test.
+type machine interface {
+	// run runs a process until it ends, or until ctx ends and the process was killed.
+	run(ctx context.Context, p box.Process) (box.Exit, error)
+	tree() tree
+	// still runs f while no process runs.
+	still(f func() error) error
+	verified() []box.Check
+	// network names its network namespace.
+	network() (string, error)
+	// name says what it is.
+	name() string
+	close() error
+}
+
+// Grant is the right to run sandboxes. It is an [abi.Opener]: each call has a sandbox of its own. It is immutable and safe for
+// concurrent use.
+type Grant struct {
+	limits  Limits
+	allowed []string // paths that may be copied to directories on disk although programs act on them
+	make    func(ctx context.Context) (machine, error)
+	log     *slog.Logger
+}
+
+// Interface implements [abi.Capability].
+func (*Grant) Interface() string { return Interface }
+
+// Quick implements [abi.Quick].
+func (*Grant) Quick() []string { return []string{"get"} }
+
+// Open implements [abi.Opener]. The container starts when it is first used.
+func (g *Grant) Open(ctx context.Context) (any, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	return &Sandbox{grant: g, ctx: ctx, cancel: cancel, synced: map[place]*history{}}, nil
+}
+
+// Sandbox is the container of a call: the resource `container`. It is safe for concurrent use.
+type Sandbox struct {
+	grant  *Grant
+	ctx    context.Context //nolint:containedctx // ends when the sandbox is closed; what was started outlives the operation that started it
+	cancel context.CancelFunc
+
+	starting sync.Mutex // held while the container starts
+	machine  machine
+	failed   error
+
+	copying sync.Mutex // held while a copy is made
+	synced  map[place]*history
+
+	mu      sync.Mutex
+	running int
+	closed  bool
+	work    sync.WaitGroup
+}
+
+// Quick implements [abi.Quick].
+func (*Sandbox) Quick() []string {
+	return []string{"container.start", "container.push", "container.pull"}
+}
+
+// Lists implements [abi.Bounded].
+func (*Sandbox) Lists() map[string]int {
+	return map[string]int{
+		"container.start.command.argv": maxArgv,
+		"container.start.command.env":  maxEnv,
+		"container.limits.result":      32,
+	}
+}
+
+// open returns the machine, which it starts if necessary. Its error is for the guest.
+func (s *Sandbox) open(ctx context.Context) (machine, error) {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	if s.machine != nil || s.failed != nil {
+		return s.machine, s.failed
+	}
+	m, err := s.grant.make(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if known, ok := errors.AsType[*abi.Error](err); ok {
+			return nil, known
+		}
+		s.grant.log.Error("a sandbox does not start", "error", err)
+		s.failed = abi.Errorf(abi.CodeUnavailable, "the sandbox does not start on this machine; stile doctor says what it lacks")
+		return nil, s.failed
+	}
+	s.machine = m
+	return m, nil
+}
+
+// begin counts something that runs in the background, so that Close waits for it. processes is 1 for a command.
+func (s *Sandbox) begin(processes int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return abi.Errorf(abi.CodeInvalid, "the sandbox is closed")
+	case s.running+processes > maxProcesses:
+		return abi.Errorf(abi.CodeExhausted, "commands of one sandbox: limit %d at once", maxProcesses)
+	}
+	s.running += processes
+	s.work.Add(1)
+	return nil
+}
+
+func (s *Sandbox) end(processes int) {
+	s.mu.Lock()
+	s.running -= processes
+	s.mu.Unlock()
+	s.work.Done()
+}
+
+// Note is the record `note`.
+type Note struct{ Path, Reason string }
+
+// Limits implements the method `limits`: it starts the container if necessary.
+func (s *Sandbox) Limits(ctx context.Context) ([]Note, error) {
+	m, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var notes []Note
+	for _, c := range m.verified() {
+		state := "holds: "
+		if !c.OK {
+			state = "could not be verified: "
+		}
+		notes = append(notes, Note{c.Name, state + c.Detail})
+	}
+	return notes, nil
+}
+
+// Close ends all processes and removes the container with its files. It returns when nothing is left. Closing again does nothing.
+func (s *Sandbox) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel()
+	s.work.Wait()
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	if s.machine == nil {
+		return nil
+	}
+	return s.machine.close()
+}
+
+// Stream is the enum `stream`.
+type Stream uint8
+
+// Command is the record `command`.
+type Command struct {
+	Argv    []string
+	Folder  string
+	Env     []Variable
+	Stdin   Input
+	Timeout *uint32
+}
+
+// Variable is the record `variable`.
+type Variable struct{ Name, Value string }
+
+// InputCase is a case of [Input].
+type InputCase uint8
+
+// The cases of the variant `input`.
+const (
+	InputNone InputCase = iota
+	InputText
+	InputBlob
+)
+
+// Input is the variant `input`. Start owns the blob.
+type Input struct {
+	Case InputCase
+	Text *string
+	Blob *blob.Blob
+}
+
+// close closes the blob.
+func (i Input) close() {
+	if i.Blob != nil {
+		_ = i.Blob.Close() // it was only read
+	}
+}
+
+func (c Command) size() (n int) {
+	for _, a := range c.Argv {
+		n += len(a) + 1
+	}
+	for _, v := range c.Env {
+		n += len(v.Name) + len(v.Value) + 2
+	}
+	return n
+}
+
+func (c Command) check() error {
+	if len(c.Argv) == 0 || c.Argv[0] == "" {
+		return abi.Errorf(abi.CodeInvalid, "the command names no program")
+	}
+	if n := c.size(); n > maxArgvBytes {
+		return abi.Errorf(abi.CodeInvalid, "arguments and variables of %d bytes; at most %d", n, maxArgvBytes)
+	}
+	if slices.ContainsFunc(c.Argv, hasNUL) || hasNUL(c.Folder) {
+		return abi.Errorf(abi.CodeInvalid, "the command has a zero byte")
+	}
+	for _, v := range c.Env {
+		if !variableName.MatchString(v.Name) || hasNUL(v.Value) {
+			return abi.Errorf(abi.CodeInvalid, "the variable %.100q cannot be set", v.Name)
+		}
+	}
+	return nil
+}
+
+// duration is how long a command may take.
+func (c Command) duration(most time.Duration) time.Duration {
+	if c.Timeout == nil {
+		return most
+	}
+	return min(most, time.Duration(*c.Timeout)*time.Millisecond)
+}
+
+// startError makes errors of a machine understandable for a guest.
+func startError(err error) error {
+	if failed, ok := errors.AsType[*box.StartError](err); ok {
+		return abi.Errorf(abi.CodeInvalid, "%.200q cannot be started: %s", failed.Program, failed.Problem)
+	}
+	return err
+}
+
+// String is the name of the stream.
+func (s Stream) String() string { return [...]string{"stdout", "stderr"}[s] }

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/stilehost/stile/capabilities/sandbox"
+	"github.com/stilehost/stile/capabilities/sandbox/images"
+)
+
+type sandboxCommand struct {
+	Image sandboxImage `cmd:"" help:"Make images, list and remove them."`
+}
+
+// Help implements kong.HelpProvider.
+func (*sandboxCommand) Help() string {
+	return `A sandbox is a container with real programs, for tools that have a binding of the kind sandbox. It needs Linux, root, and crun or runc; stile doctor says what is missing.
+
+Examples:
+
+    stile sandbox image ls
+    stile run task.ts build --bind box=sandbox:host --bind files=dir:.,rw`
+}
+
+type sandboxImage struct {
+	Ls     imageLs     `cmd:"" help:"List the images."`
+	Rm     imageRm     `cmd:"" help:"Remove images."`
+	Debian imageDebian `cmd:"" help:"Make an image of Debian packages, with debootstrap."`
+	OCI    imageOCI    `cmd:"" name:"oci" help:"Make an image of an OCI image layout."`
+	Host   imageHost   `cmd:"" help:"Make an image of this machine's programs and some of its folders."`
+}
+
+// Help implements kong.HelpProvider.
+func (*sandboxImage) Help() string {
+	return `Images are kept in STILE_HOME. The image host is always there: the programs of this machine, which are its /usr and a few files of /etc, without its data.
+
+Examples:
+
+    stile sandbox image ls
+    stile sandbox image debian tools git nodejs npm cargo golang
+    stile sandbox image oci node ./node-layout.tar --tag 22
+    stile sandbox image host rust /opt/rust
+    stile sandbox image rm tools`
+}
+
+// imagesFolder is where images are kept, and the settings.
+func imagesFolder() (string, settings, error) {
+	where, err := readSettings()
+	return filepath.Join(where.home, "sandbox", "images"), where, err
+}
+
+type imageLs struct {
+	asJSON
+}
+
+// Help implements kong.HelpProvider.
+func (*imageLs) Help() string {
+	return `Examples:
+
+    stile sandbox image ls
+    stile sandbox image ls --json`
+}
+
+// Run implements the command.
+func (c *imageLs) Run(_ context.Context, s *streams) error {
+	dir, _, err := imagesFolder()
+	if err != nil {
+		return err
+	}
+	all, err := images.List(dir)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		if all == nil {
+			all = []images.Image{}
+		}
+		return printJSON(s.out, map[string][]images.Image{"images": all})
+	}
+	rows := [][]string{{"IMAGE", "SIZE", "MADE", "SOURCE"}, {images.Host, "", "", "the programs of this machine"}}
+	for _, i := range all {
+		rows = append(rows, []string{i.Name, about(i.Bytes), i.Made.Format("2006-01-02"), line(i.Source, 200)})
+	}
+	_, err = io.WriteString(s.out, table("", rows))
+	return err
+}
+
+type imageRm struct {
+	Image []string `arg:"" help:"Images, as stile sandbox image ls prints them."`
+}
+
+// Help implements kong.HelpProvider.
+func (*imageRm) Help() string {
+	return `Grants of an image stay. They fail until an image of that name is there again.
+
+Examples:
+
+    stile sandbox image rm tools`
+}
+
+// Run implements the command.
+func (c *imageRm) Run(_ context.Context, s *streams) error {
+	dir, _, err := imagesFolder()
+	if err != nil {
+		return err
+	}
+	for _, name := range c.Image {
+		if err := images.Remove(dir, name); errors.Is(err, fs.ErrNotExist) {
+			return usagef("there is no image %q; stile sandbox image ls lists them", name)
+		} else if err != nil {
+			return err
+		}
+		s.say("removed %s", name)
+	}
+	return nil
+}
+
+type imageDebian struct {
+	Name    string   `arg:"" help:"The image's name."`
+	Package []string `arg:"" optional:"" help:"Debian packages, beside the smallest system."`
+	Suite   string   `default:"bookworm" help:"The release of Debian."`
+	Mirror  string   `help:"The URL of a mirror. Default: debootstrap's."`
+	asJSON
+}
+
+// Help implements kong.HelpProvider.
+func (*imageDebian) Help() string {
+	return `The command runs debootstrap and apt-get, as root. The scripts of the packages run on this machine, so you trust who made them as when you install them.
+
+Examples:
+
+    stile sandbox image debian tools git nodejs npm cargo golang
+    stile sandbox image debian small --suite trixie --mirror https://deb.debian.org/debian`
+}
+
+// Run implements the command.
+func (c *imageDebian) Run(ctx context.Context, s *streams) error {
+	dir, _, err := imagesFolder()
+	if err != nil {
+		return err
+	}
+	i, err := images.FromDebian(ctx, dir, c.Name, images.Debian{Suite: c.Suite, Mirror: c.Mirror, Packages: c.Package}, s.err)
+	return s.made(i, err, c.JSON)
+}
+
+type imageOCI struct {
+	Name   string `arg:"" help:"The image's name."`
+	Layout string `arg:"" type:"path" help:"An OCI image layout: a folder, or a tar archive of one."`
+	Tag    string `help:"Which image of the layout. Default: the only one."`
+	asJSON
+}
+
+// Help implements kong.HelpProvider.
+func (*imageOCI) Help() string {
+	return `Other programs make such layouts: skopeo copy docker://debian oci:debian-layout, docker buildx build --output type=oci,dest=layout.tar, podman save --format oci-archive.
+
+Devices, owners, and setuid and setgid bits of the image are left out.
+
+Examples:
+
+    stile sandbox image oci debian ./debian-layout
+    stile sandbox image oci node ./node-layout.tar --tag 22`
+}
+
+// Run implements the command.
+func (c *imageOCI) Run(ctx context.Context, s *streams) error {
+	dir, _, err := imagesFolder()
+	if err != nil {
+		return err
+	}
+	i, err := images.FromOCI(ctx, dir, c.Name, c.Layout, c.Tag)
+	return s.made(i, err, c.JSON)
+}
+
+type imageHost struct {
+	Name   string   `arg:"" help:"The image's name."`
+	Folder []string `arg:"" type:"path" help:"Folders of this machine, which the sandbox can read at the same places. Their folders bin are in PATH."`
+	asJSON
+}
+
+// Help implements kong.HelpProvider.
+func (*imageHost) Help() string {
+	return `A sandbox of the image reads everything in these folders that every user of this machine may read. It refuses folders with STILE_HOME, and those of the system's data.
+
+Examples:
+
+    stile sandbox image host rust /opt/rust`
+}
+
+// Run implements the command.
+func (c *imageHost) Run(_ context.Context, s *streams) error {
+	dir, where, err := imagesFolder()
+	if err != nil {
+		return err
+	}
+	i, err := images.FromHost(dir, c.Name, c.Folder, []string{where.home, where.cache})
+	return s.made(i, err, c.JSON)
+}
+
+// made reports an image that a command made.
+func (s *streams) made(i images.Image, err error, asJSON bool) error {
+	if err != nil {
+		return usagef("make the image: %w", err)
+	}
+	if asJSON {
+		return printJSON(s.out, i)
+	}
+	_, err = fmt.Fprintf(s.out, "%s\n", i.Name)
+	return err
+}
+
+// sandboxes starts a small sandbox, and says which of its limits hold.
+func (e *examination) sandboxes(ctx context.Context) {
+	const remedy = "If you need sandboxes: Linux, root, and crun or runc (apt-get install crun). Everything else works without them."
+	checks, err := sandbox.Probe(ctx, sandbox.Options{Dir: filepath.Join(e.home, "sandbox")})
+	if err != nil {
+		e.add("sandbox", statusOK, remedy, "not here: %v", err)
+		return
+	}
+	var holds, fails []string
+	for _, c := range checks {
+		switch {
+		case c.Name == "runtime":
+			holds = append(holds, c.Detail)
+		case c.OK:
+			holds = append(holds, c.Name)
+		default:
+			fails = append(fails, c.Name+" ("+c.Detail+")")
+		}
+	}
+	text := fmt.Sprintf("%s; verified limits: %s", holds[0], strings.Join(holds[1:], ", "))
+	if len(fails) > 0 {
+		e.add("sandbox", statusWarning, "The kernel lacks these cgroup controllers.", "%s; not verified: %s", text, strings.Join(fails, ", "))
+		return
+	}
+	e.add("sandbox", statusOK, "", "%s", text)
+}
