@@ -49,6 +49,7 @@ type dialer struct {
 	policy   addressPolicy
 	resolver Resolver
 	timeouts Timeouts
+	wrap     func(net.Conn) net.Conn // nil, or applied to each connection
 }
 
 // withinExchange limits ctx. While it connects, net/http passes on the values of a request's context but not its end.
@@ -91,6 +92,9 @@ func (d *dialer) connect(ctx context.Context, network, hostPort string) (net.Con
 		conn, err = checked.DialContext(attempt, network, to.String())
 		cancel()
 		if err == nil {
+			if d.wrap != nil {
+				conn = d.wrap(conn)
+			}
 			return conn, nil
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -19,22 +20,23 @@ import (
 )
 
 // Gateway applies rules to the traffic of a program outside Stile, such as a browser, for the proxy that carries it. It authorises, dials
-// and adds credentials with the same code as a [Grant]. It charges no call: the proxy counts what it carries. It is safe for concurrent use.
+// and adds credentials with the same code as a [Grant]. It counts no bytes: the proxy does. It is safe for concurrent use.
 type Gateway struct {
 	// origins has the rules without what only a whole request shows: path, methods, headers and credential.
 	origins *Grant
 	// requests is nil if whole requests are not visible.
 	requests *Grant
-	ctx      context.Context // ends with Close
-	close    context.CancelFunc
 	wrap     func(net.Conn) net.Conn
 }
 
-// NewGateway returns a gateway. It uses all options but Transport, Timeout and the bounds of calls. With requests, the proxy sees whole
-// requests, and rules hold as in a Grant. Otherwise the gateway refuses rules that name a path, methods, headers or a credential. Rules
+// NewGateway returns a gateway. It uses all options but Timeout and the bounds of calls, and refuses Transport. With requests, the proxy sees
+// whole requests, and rules hold as in a Grant. Otherwise the gateway refuses rules that name a path, methods, headers or a credential. Rules
 // that state a size of responses are always refused, because the gateway does not decode responses. Wrap is called for each new connection
-// to a server, before TLS. Close ends the gateway.
+// to a server, before TLS, from many goroutines.
 func NewGateway(o Options, requests bool, wrap func(net.Conn) net.Conn) (*Gateway, error) {
+	if o.Transport != nil {
+		return nil, errors.New("http: Options.Transport answers in place of servers, but a gateway needs connections to them")
+	}
 	g := &Gateway{wrap: wrap}
 	bare := o
 	var err error
@@ -47,21 +49,21 @@ func NewGateway(o Options, requests bool, wrap func(net.Conn) net.Conn) (*Gatewa
 			return nil, fmt.Errorf("%w, in a set to stay within", err)
 		}
 	}
-	g.ctx, g.close = context.WithCancel(context.Background())
 	if g.origins, err = New(bare); err == nil && requests {
 		g.requests, err = New(o)
 	}
 	if err != nil {
-		g.close()
 		return nil, err
 	}
-	config := &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	for _, grant := range []*Grant{g.origins, g.requests} {
 		if grant == nil {
 			continue
 		}
 		for _, rule := range grant.rules {
-			rule.transport = g.transport(grant.dialer(rule), config)
+			// HTTP/1.1, as the proxy speaks. Otherwise one connection could carry the requests of several clients.
+			config := &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+			rule.transport = newTransport(g.dialer(grant, rule), config)
+			rule.transport.ForceAttemptHTTP2, rule.transport.HTTP2 = false, nil
 		}
 	}
 	return g, nil
@@ -93,57 +95,12 @@ func originRules(rules []Rule, requests bool) ([]Rule, error) {
 	return bare, nil
 }
 
-func (g *Grant) dialer(rule *compiled) *dialer {
-	return &dialer{policy: rule.policy, resolver: g.options.Resolver, timeouts: g.options.Timeouts}
+func (g *Gateway) dialer(grant *Grant, rule *compiled) *dialer {
+	return &dialer{policy: rule.policy, resolver: grant.options.Resolver, timeouts: grant.options.Timeouts, wrap: g.wrap}
 }
 
-// transport returns a connection pool for one rule. Unlike that of newTransport, its connections charge no call, and they use HTTP/1.1,
-// as the proxy does.
-func (g *Gateway) transport(d *dialer, config *tls.Config) *nethttp.Transport {
-	dial := func(ctx context.Context, network, hostPort string) (net.Conn, error) {
-		return g.dial(ctx, d, network, hostPort)
-	}
-	return &nethttp.Transport{
-		DialContext: dial,
-		DialTLSContext: func(ctx context.Context, network, hostPort string) (net.Conn, error) {
-			conn, err := dial(ctx, network, hostPort)
-			if err != nil {
-				return nil, err
-			}
-			own := config.Clone()
-			own.ServerName, _, _ = net.SplitHostPort(hostPort) // dial has split it too
-			ctx, cancel := context.WithTimeout(ctx, d.timeouts.TLS)
-			defer cancel()
-			defer context.AfterFunc(g.ctx, cancel)()
-			secured := tls.Client(conn, own)
-			if err := secured.HandshakeContext(ctx); err != nil {
-				return nil, errors.Join(err, conn.Close())
-			}
-			return secured, nil
-		},
-		DisableCompression:     true,
-		MaxIdleConns:           32,
-		MaxIdleConnsPerHost:    8,
-		IdleConnTimeout:        idleTimeout,
-		ResponseHeaderTimeout:  d.timeouts.Header,
-		MaxResponseHeaderBytes: maxResponseHeader,
-	}
-}
-
-func (g *Gateway) dial(ctx context.Context, d *dialer, network, hostPort string) (net.Conn, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(g.ctx, cancel)()
-	conn, err := d.connect(ctx, network, hostPort)
-	if err != nil {
-		return nil, err
-	}
-	return g.wrap(conn), nil
-}
-
-// Close ends dials and closes connections that nobody uses. The others belong to the proxy.
-func (g *Gateway) Close() {
-	g.close()
+// CloseIdleConnections closes connections that no request uses.
+func (g *Gateway) CloseIdleConnections() {
 	g.origins.CloseIdleConnections()
 	if g.requests != nil {
 		g.requests.CloseIdleConnections()
@@ -291,7 +248,7 @@ func (p *Passage) Deny(reason string) error { return p.q.deny(reason, nil) }
 // abi.ErrUnavailable.
 func (p *Passage) Dial(ctx context.Context) (net.Conn, error) {
 	t := p.q.target
-	conn, err := p.gateway.dial(ctx, p.grant.dialer(p.q.rule), "tcp", net.JoinHostPort(p.Name(), strconv.Itoa(int(t.port))))
+	conn, err := p.gateway.dialer(p.grant, p.q.rule).connect(ctx, "tcp", net.JoinHostPort(p.Name(), strconv.Itoa(int(t.port))))
 	return conn, p.explain(ctx, err)
 }
 
@@ -307,9 +264,56 @@ func (p *Passage) explain(ctx context.Context, err error) error {
 
 // RoundTrip sends the request and returns the response. It follows no redirect. Size is the number of bytes of the body, or -1. If the rule
 // has a credential, RoundTrip adds it in place of what the client sent there, removes Range, and asks for a body without encoding. It masks
-// the credential in headers and body. Something may read the body of the request after RoundTrip has returned. The caller closes the body of
-// the response.
+// the credential in headers and body. It charges ctx for processor time, as [abi.Work] does. Something may read the body of the request
+// after RoundTrip has returned. The caller closes the body of the response. Errors are those of Dial, and abi.ErrExhausted.
 func (p *Passage) RoundTrip(ctx context.Context, body io.ReadCloser, size int64) (*nethttp.Response, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	ctx, leave := withExchange(ctx, &call{ctx, new(budget)}, stop)
+	end := func() {
+		leave()
+		stop(nil)
+	}
+	response, err := p.roundTrip(ctx, body, size)
+	if err != nil {
+		err = p.explain(ctx, err)
+		end()
+		return nil, err
+	}
+	server := passedBody{response.Body, ctx, end}
+	if response.Body = server; response.StatusCode == nethttp.StatusSwitchingProtocols {
+		if to, ok := server.ReadCloser.(io.Writer); ok {
+			response.Body = struct {
+				passedBody
+				io.Writer
+			}{server, to}
+		}
+	}
+	p.clean(ctx, response)
+	return response, nil
+}
+
+// passedBody is a response's body, or what a WebSocket reads. It ends the exchange when it is closed.
+type passedBody struct {
+	io.ReadCloser
+	ctx context.Context
+	end func()
+}
+
+// Read implements [io.Reader].
+func (b passedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	exchangeOf(b.ctx).content(n)
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (b passedBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.end()
+	return err
+}
+
+func (p *Passage) roundTrip(ctx context.Context, body io.ReadCloser, size int64) (*nethttp.Response, error) {
 	q := p.q
 	sent := (&nethttp.Request{
 		Method: q.method, URL: p.raw, Host: q.target.authority(), Header: p.header,
@@ -335,14 +339,20 @@ func (p *Passage) RoundTrip(ctx context.Context, body io.ReadCloser, size int64)
 	}
 	response, err := q.rule.transport.RoundTrip(sent)
 	if err != nil {
-		return nil, p.explain(ctx, err)
+		return nil, err
 	}
-	p.clean(response)
+	work := time.Duration(fieldsOf(response.Header)) * fieldWork
+	if q.secrets.forms != nil {
+		work += time.Duration(sizeOf(response.Header)) * maskWork
+	}
+	if err := abi.Work(ctx, work); err != nil {
+		return nil, errors.Join(err, response.Body.Close())
+	}
 	return response, nil
 }
 
 // clean removes from a response what concerns only its connection, and masks the credential.
-func (p *Passage) clean(r *nethttp.Response) {
+func (p *Passage) clean(ctx context.Context, r *nethttp.Response) {
 	upgrade := r.Header.Get("Upgrade")
 	for _, value := range r.Header.Values("Connection") {
 		for name := range strings.SplitSeq(value, ",") {
@@ -373,5 +383,5 @@ func (p *Passage) clean(r *nethttp.Response) {
 	r.Body = struct {
 		io.Reader
 		io.Closer
-	}{&maskReader{r: r.Body, secrets: p.q.secrets}, r.Body}
+	}{maskedReader{ctx, &maskReader{r: r.Body, secrets: p.q.secrets}}, r.Body}
 }

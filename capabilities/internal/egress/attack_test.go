@@ -29,7 +29,7 @@ func anywhere() []http.Rule {
 // TestSpecialAddresses asks for every spelling of an address that is not public, in each form of request.
 func TestSpecialAddresses(t *testing.T) {
 	h := start(t, anywhere(), func(h *harness) {
-		h.http.Resolver = &names{answers: map[string][]string{
+		h.http.Resolver = &table{answers: map[string][]string{
 			"localhost": {"127.0.0.1"}, "metadata.test": {"169.254.169.254"}, "mapped.test": {"::ffff:127.0.0.1"}, "nat64.test": {"64:ff9b::a00:1"},
 			"mixed.test": {"8.8.8.8 127.0.0.1"}, "unspecified.test": {"0.0.0.0"}, "ula.test": {"fd00::1"}, "link.test": {"fe80::1"},
 		}}
@@ -73,7 +73,7 @@ func TestRebinding(t *testing.T) {
 	rule := web(t, func(w nethttp.ResponseWriter, _ *nethttp.Request) { w.Header().Set("Connection", "close") })
 	secured, _ := secure(t, func(nethttp.ResponseWriter, *nethttp.Request) {})
 	h := start(t, []http.Rule{rule, secured}, func(h *harness) {
-		h.http.Resolver = &names{answers: map[string][]string{
+		h.http.Resolver = &table{answers: map[string][]string{
 			"good.example": {"127.0.0.1", "127.0.0.2", "10.0.0.1"}, "example.com": {"127.0.0.1", "169.254.169.254"},
 		}}
 	})
@@ -95,7 +95,7 @@ func TestRebinding(t *testing.T) {
 // TestOwnListeners asks the proxy for itself, and for another listener of this program.
 func TestOwnListeners(t *testing.T) {
 	server := listen(t)
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	own := new(http.Listeners)
 	other := port(t, server.Addr().String())
 	h := start(t, nil, func(h *harness) {
@@ -105,8 +105,6 @@ func TestOwnListeners(t *testing.T) {
 		}
 	})
 	defer own.Add(server.Addr().(*net.TCPAddr).AddrPort())()
-	itself := start(t, nil)
-	_ = itself
 	for _, host := range []string{"127.0.0.1", "own.example"} {
 		authority := fmt.Sprintf("%s:%d", host, other)
 		for _, request := range []string{"CONNECT " + authority, "GET http://" + authority + "/"} {
@@ -169,10 +167,11 @@ func TestDenialNamesTheRule(t *testing.T) {
 		if status, text := p.answer(method); status != nethttp.StatusForbidden || !strings.HasPrefix(text, "stile: denied: ") {
 			t.Errorf("%s: status %d, %s", request, status, text)
 		}
-		if len(h.refusals) != 1 || h.refusals[0].Denial == nil {
-			t.Fatalf("%s: refused %v", request, h.refusals)
+		refusals := h.taken()
+		if len(refusals) != 1 || refusals[0].Denial == nil {
+			t.Fatalf("%s: refused %v", request, refusals)
 		}
-		d := h.refusals[0].Denial
+		d := refusals[0].Denial
 		if have := fmt.Sprintf("%s: %s | %v", d.Operation, d.Reason, d.Wants); have != want {
 			t.Errorf("%s:\nhave %s\nwant %s", request, have, want)
 		}

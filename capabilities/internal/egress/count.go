@@ -58,7 +58,7 @@ func (c *countedConn) Close() error {
 
 // take takes bytes from the limit, and charges them. It returns how many may be carried, with an error if that is not all.
 func (p *Proxy) take(n int) (int, error) {
-	granted := int64(n)
+	var granted int64
 	for {
 		left := p.left.Load()
 		granted = min(int64(n), left)
@@ -72,9 +72,13 @@ func (p *Proxy) take(n int) (int, error) {
 		}
 	}
 	if granted < int64(n) {
-		return int(granted), abi.Errorf(abi.CodeExhausted, "bytes carried by the proxy: %d", p.options.Limits.Bytes)
+		return int(granted), p.errBytes()
 	}
 	return n, nil
+}
+
+func (p *Proxy) errBytes() error {
+	return abi.Errorf(abi.CodeExhausted, "bytes carried by the proxy: %d", p.options.Limits.Bytes)
 }
 
 // closeWrite closes one direction of a connection, or all of it if it has no such thing.

@@ -25,7 +25,8 @@ func readHello(from net.Conn) (name string, read []byte, err error) {
 		name, heard = hello.ServerName, true
 		return nil, errListen
 	}}
-	err = tls.Server(listening{from, io.TeeReader(io.LimitReader(from, maxHello), &seen)}, config).Handshake() //nolint:noctx // the connection has a deadline
+	client := listening{from, io.TeeReader(io.LimitReader(from, maxHello), &seen)}
+	err = tls.Server(client, config).Handshake() //nolint:noctx // the connection has a deadline
 	if heard {
 		return name, seen.Bytes(), nil
 	}

@@ -13,21 +13,20 @@ import (
 	"github.com/stilehost/stile/abi"
 )
 
-// Namespace is a network namespace of Linux. It exists as long as it is open or a process is in it. It is safe for concurrent use until Close.
+// Namespace is a network namespace of Linux. It exists as long as it is open, or a process or listener is in it. It is safe for concurrent
+// use until Close.
 type Namespace struct{ file *os.File }
 
 // NewNamespace makes a network namespace that has only a loopback interface, which is up. It needs root, or CAP_SYS_ADMIN; without, the
 // error is abi.ErrUnavailable.
 func NewNamespace() (*Namespace, error) {
 	var n *Namespace
-	err := aside(func() error {
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return abi.Errorf(abi.CodeUnavailable, "make a network namespace, which needs root or CAP_SYS_ADMIN: %v", err)
-		}
+	enter := func() error { return unix.Unshare(unix.CLONE_NEWNET) }
+	err := visit(enter, func() error {
 		if err := loopbackUp(); err != nil {
 			return err
 		}
-		file, err := os.Open("/proc/thread-self/ns/net")
+		file, err := os.Open(ownNamespace)
 		if err != nil {
 			return abi.Errorf(abi.CodeUnavailable, "keep a network namespace: %v", err)
 		}
@@ -37,14 +36,61 @@ func NewNamespace() (*Namespace, error) {
 	return n, err
 }
 
-// aside runs f on a thread that ends with f, so that f may change what belongs to its thread.
-func aside(f func() error) error {
+// OpenNamespace opens the network namespace of a file such as /proc/PID/ns/net, for a program that makes namespaces itself. It leaves the
+// interfaces as they are: Listen needs a loopback interface that is up.
+func OpenNamespace(path string) (*Namespace, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, abi.Errorf(abi.CodeUnavailable, "open a network namespace: %v", err)
+	}
+	kind, err := unix.IoctlRetInt(int(file.Fd()), unix.NS_GET_NSTYPE)
+	if err == nil && kind != unix.CLONE_NEWNET {
+		err = errors.New("it is a namespace of another kind")
+	}
+	if err != nil {
+		_ = file.Close() // it was not changed
+		return nil, abi.Errorf(abi.CodeUnavailable, "open the network namespace %s: %v", path, err)
+	}
+	return &Namespace{file}, nil
+}
+
+// ownNamespace is the network namespace of the thread that opens it.
+const ownNamespace = "/proc/thread-self/ns/net"
+
+// visit runs f on a thread that has entered another namespace.
+func visit(enter, f func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
-		done <- f()
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			// The main thread is what /proc/self shows, and it cannot end. While it is locked here, another one is used.
+			defer runtime.UnlockOSThread()
+			done <- visit(enter, f)
+			return
+		}
+		done <- visitLocked(enter, f)
 	}()
 	return <-done
+}
+
+// visitLocked brings the thread back and unlocks it, because a process with Pdeathsig ends with the thread that started it. A thread that
+// cannot come back stays locked, and ends with its goroutine.
+func visitLocked(enter, f func() error) error {
+	home, err := os.Open(ownNamespace)
+	if err != nil {
+		return abi.Errorf(abi.CodeUnavailable, "find the network namespace of a thread: %v", err)
+	}
+	defer home.Close()
+	if err := enter(); err != nil {
+		runtime.UnlockOSThread() // nothing has changed
+		return abi.Errorf(abi.CodeUnavailable, "enter a network namespace, which needs root or CAP_SYS_ADMIN: %v", err)
+	}
+	result := f()
+	if err := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); err != nil {
+		return errors.Join(result, abi.Errorf(abi.CodeUnavailable, "leave a network namespace: %v", err))
+	}
+	runtime.UnlockOSThread()
+	return result
 }
 
 func loopbackUp() error {
@@ -70,32 +116,10 @@ func loopbackUp() error {
 // Path names the namespace for other programs, such as a container runtime, while it is open and this process runs.
 func (n *Namespace) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
 
-// Do runs f in the namespace: sockets that f opens and processes that f starts belong to it, but not what goroutines of f do. A process
-// started with Pdeathsig outlives Do. Errors: those of f, and abi.ErrUnavailable if the namespace cannot be entered.
+// Do runs f in the namespace: sockets that f opens and processes that f starts belong to it, but not what goroutines of f do. f must return.
+// Errors: those of f, and abi.ErrUnavailable if the namespace cannot be entered.
 func (n *Namespace) Do(f func() error) error {
-	done := make(chan error)
-	go func() { done <- n.inside(f) }()
-	return <-done
-}
-
-// inside runs f on a locked thread, and brings the thread back, because a process with Pdeathsig ends with the thread that started it. A
-// thread that cannot come back ends with its goroutine.
-func (n *Namespace) inside(f func() error) error {
-	runtime.LockOSThread()
-	home, err := os.Open("/proc/thread-self/ns/net")
-	if err != nil {
-		return abi.Errorf(abi.CodeUnavailable, "find the network namespace of a thread: %v", err)
-	}
-	defer home.Close()
-	if err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET); err != nil {
-		return abi.Errorf(abi.CodeUnavailable, "enter a network namespace, which needs root or CAP_SYS_ADMIN: %v", err)
-	}
-	result := f()
-	if err := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); err != nil {
-		return errors.Join(result, abi.Errorf(abi.CodeUnavailable, "leave a network namespace: %v", err))
-	}
-	runtime.UnlockOSThread()
-	return result
+	return visit(func() error { return unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET) }, f)
 }
 
 // Listen listens on a free port of the namespace's 127.0.0.1. The listener is served from outside. Its Addr is as seen inside.

@@ -1,13 +1,19 @@
 package egress
 
 import (
+	"errors"
+	"io/fs"
 	"net"
 	nethttp "net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/http"
 )
 
@@ -57,24 +63,92 @@ tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '
 	}
 }
 
-// TestNamespacesAreApart checks that this process stays where it is.
+// TestNamespacesAreApart checks that namespaces are empty, and that all threads of this process are back where they were.
 func TestNamespacesAreApart(t *testing.T) {
-	n := namespace(t)
-	before, err := net.Interfaces()
+	home, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var inside []net.Interface
-	if err := n.Do(func() (err error) { inside, err = net.Interfaces(); return err }); err != nil {
+	var visits sync.WaitGroup
+	for range 20 {
+		visits.Go(func() {
+			n := namespace(t)
+			var inside []net.Interface
+			if err := n.Do(func() (err error) { inside, err = net.Interfaces(); return err }); err != nil {
+				t.Error(err)
+			}
+			if len(inside) != 1 || inside[0].Name != "lo" || inside[0].Flags&net.FlagUp == 0 {
+				t.Errorf("inside: %v", inside)
+			}
+			if l, err := n.Listen(); err != nil || l.Close() != nil {
+				t.Errorf("listen: %v", err)
+			}
+		})
+	}
+	visits.Wait()
+	threads, err := filepath.Glob("/proc/self/task/*/ns/net")
+	if err != nil || len(threads) == 0 {
+		t.Fatalf("%d threads, %v", len(threads), err)
+	}
+	for _, thread := range threads {
+		if at, err := os.Readlink(thread); at != home && !errors.Is(err, fs.ErrNotExist) { // a thread may end
+			t.Errorf("%s is in %s, not %s; %v", thread, at, home, err)
+		}
+	}
+}
+
+// TestOpenNamespace opens namespaces by name, as of a container that another program made.
+func TestOpenNamespace(t *testing.T) {
+	n := namespace(t)
+	again, err := OpenNamespace(n.Path())
+	if err != nil {
 		t.Fatal(err)
 	}
-	if len(inside) != 1 || inside[0].Name != "lo" || inside[0].Flags&net.FlagUp == 0 {
-		t.Errorf("inside: %v", inside)
+	defer func() { _ = again.Close() }()
+	l, err := n.Listen()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for range 50 {
-		after, err := net.Interfaces()
-		if err != nil || len(after) != len(before) {
-			t.Fatalf("outside: %v, %v", after, err)
+	defer func() { _ = l.Close() }()
+	if err := again.Do(func() error {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
+		return errors.Join(err, conn.Close())
+	}); err != nil {
+		t.Error(err)
+	}
+	for _, path := range []string{"/proc/self/ns/mnt", "/proc/self/status", "/", "/nowhere", ""} {
+		if n, err := OpenNamespace(path); !errors.Is(err, abi.ErrUnavailable) {
+			t.Errorf("%s: %v, %v", path, n, err)
 		}
+	}
+}
+
+// TestClosedNamespace uses a namespace after Close.
+func TestClosedNamespace(t *testing.T) {
+	n := namespace(t)
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Listen(); !errors.Is(err, abi.ErrUnavailable) {
+		t.Errorf("listen: %v", err)
+	}
+	command := exec.CommandContext(t.Context(), "true")
+	if err := n.Start(command); !errors.Is(err, abi.ErrUnavailable) || command.Process != nil {
+		t.Errorf("start: %v", err)
+	}
+}
+
+// BenchmarkNamespace makes a namespace and listens in it.
+func BenchmarkNamespace(b *testing.B) {
+	for b.Loop() {
+		n, err := NewNamespace()
+		if err != nil {
+			b.Fatal(err)
+		}
+		l, err := n.Listen()
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, _ = l.Close(), n.Close()
 	}
 }

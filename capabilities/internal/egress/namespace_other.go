@@ -17,6 +17,9 @@ var errNoNamespace = abi.Errorf(abi.CodeUnavailable, "network namespaces exist o
 // NewNamespace fails.
 func NewNamespace() (*Namespace, error) { return nil, errNoNamespace }
 
+// OpenNamespace fails.
+func OpenNamespace(string) (*Namespace, error) { return nil, errNoNamespace }
+
 // Path is empty.
 func (*Namespace) Path() string { return "" }
 

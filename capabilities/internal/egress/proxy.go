@@ -25,20 +25,23 @@ type Options struct {
 	// Site has the resolver, the addresses of hosts, the certificate authorities, the credentials, the listeners and the step timeouts, as
 	// options of http.Kind.
 	Site *capability.Site
-	// Rules say what is allowed. They state scheme, host, port and Addresses. Any method and path is then allowed.
+	// Rules say what is allowed. Without Intercept, they state only scheme, host, port and Addresses, and allow any method and path. With it,
+	// they also state paths, methods and credentials. Then they default to GET and HEAD, as in http. MaxResponse is always refused.
 	Rules []http.Rule
 	// Within are sets of rules that must each also allow what Rules allow.
 	Within [][]http.Rule
+	// Intercept ends TLS in the proxy, with certificates of an authority that the client must trust, see [Proxy.Authority].
+	Intercept bool
 	// Limits bound what the proxy carries.
 	Limits Limits
 	// Wants returns the grant to name in a denial, from a rule that would allow what was denied. Default: a grant of http.
 	Wants func(http.Rule) abi.Wants
-	// Refused is called for each connection or request that the proxy refuses: with abi.CodeDenied and a denial, whose Binding and Remedy are
-	// empty, or with abi.CodeExhausted for a limit. It is called from many goroutines, and must return soon. It must not call Close.
-	// Default: nothing.
+	// Refused is called for each connection or request that the proxy refuses: with abi.CodeDenied and a denial, whose Binding is empty, or
+	// with abi.CodeExhausted for a limit. A client can cause any number. It is called from many goroutines, and must return soon. It must not
+	// call Close. Default: nothing.
 	Refused func(*abi.Error)
-	// Charge is called before bytes go to a server, and after they came from one. If it fails, the connection ends. It is called from many
-	// goroutines, and must not call Close. Default: nothing.
+	// Charge is called before bytes go to a server, and after they came from one. If it fails, they are not passed on, and the connection ends.
+	// It is called from many goroutines, and must not call Close. Default: nothing.
 	Charge func(bytes int) error
 }
 
@@ -63,8 +66,14 @@ type Limits struct {
 // host of the rule. Nothing of the server reaches the client before. Within TLS the proxy sees nothing: a client can name another host in a
 // Host header or an encrypted ClientHello, which reaches the same server. A rule for http allows requests, also in a tunnel, and WebSockets.
 // The proxy parses each request and writes it anew; a Host header must name the host that the rule allows.
+//
+// With Options.Intercept, the proxy speaks HTTP/1.1 within TLS too, verifies the server's certificate, and authorises each request by all
+// that a rule states. It adds the credential of the rule and masks echoes of it, as http does. If a browser says that another origin caused a
+// request, the proxy adds none. A rule with a credential allows no WebSocket, because the proxy could not mask what that carries. Headers by
+// which servers take a request for another need a rule that names them; all others are the client's own.
 type Proxy struct {
 	options Options
+	issuer  *authority // nil without Intercept
 	gateway *http.Gateway
 	own     *http.Listeners
 	places  chan struct{} // one element for each client
@@ -80,7 +89,8 @@ type Proxy struct {
 
 type closer interface{ Close() error }
 
-// New returns a proxy. It ends with ctx, as by Close. It fails for a rule that is not valid, or that the proxy cannot apply.
+// New returns a proxy. It ends with ctx, as by Close, and charges ctx for the processor time that servers cause, as [abi.Work] does. It fails
+// for a rule that is not valid, or that the proxy cannot apply.
 func New(ctx context.Context, o Options) (*Proxy, error) {
 	l := &o.Limits
 	if l.Connections < 0 || min(l.Bytes, int64(l.Head), int64(l.Idle), int64(l.Total)) < 0 {
@@ -96,19 +106,34 @@ func New(ctx context.Context, o Options) (*Proxy, error) {
 	}
 	p.own = settings.Own
 	var err error
-	if p.gateway, err = http.NewGateway(settings, false, p.counted); err != nil {
+	if o.Intercept {
+		if p.issuer, err = newAuthority(); err != nil {
+			return nil, err
+		}
+	}
+	if p.gateway, err = http.NewGateway(settings, o.Intercept, p.counted); err != nil {
 		return nil, fmt.Errorf("egress: %w", err)
 	}
 	p.ctx, p.cancel = context.WithCancel(ctx)
-	context.AfterFunc(p.ctx, p.end)
+	context.AfterFunc(p.ctx, p.end) //nolint:contextcheck // it is derived from ctx
 	return p, nil
 }
 
+// Authority returns the certificate authority that clients must trust. It is empty without Options.Intercept. Its certificates are valid for
+// 7 days.
+func (p *Proxy) Authority() Authority {
+	if p.issuer == nil {
+		return Authority{}
+	}
+	return p.issuer.public()
+}
+
 // Serve answers the clients of a listener until Close, and closes the listener. Unless the listener is in another network namespace, no rule
-// of the site makes it reachable. Serve may be called for several listeners. It returns nil after Close.
+// of the site makes it reachable. Serve may be called for several listeners. It returns nil when Close ends it, or has ended the proxy before.
 func (p *Proxy) Serve(l net.Listener) error {
 	if !p.track(l) {
-		return errors.Join(net.ErrClosed, l.Close())
+		_ = l.Close()
+		return nil
 	}
 	defer p.running.Done()
 	defer p.untrack(l)
@@ -171,7 +196,7 @@ func (p *Proxy) Close() error {
 
 func (p *Proxy) end() {
 	p.cancel()
-	p.gateway.Close()
+	p.gateway.CloseIdleConnections()
 	p.mu.Lock()
 	p.closed = true
 	open := slices.Collect(maps.Keys(p.open))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	nethttp "net/http"
 	"net/http/httptest"
@@ -26,15 +27,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// names is a resolver. Each name has answers that it returns in order, the last one repeatedly. Other names ending in .example are on
+// table is a resolver. Each name has answers that it returns in order, the last one repeatedly. Other names ending in .example are on
 // loopback.
-type names struct {
+type table struct {
 	mu      sync.Mutex
 	answers map[string][]string // addresses between spaces
 	lookups int
 }
 
-func (n *names) LookupNetIP(_ context.Context, _, name string) ([]netip.Addr, error) {
+func (n *table) LookupNetIP(_ context.Context, _, name string) ([]netip.Addr, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.lookups++
@@ -57,6 +58,7 @@ func (n *names) LookupNetIP(_ context.Context, _, name string) ([]netip.Addr, er
 // harness is a proxy on loopback, and what it has refused.
 type harness struct {
 	t       *testing.T
+	ctx     context.Context
 	proxy   *Proxy
 	at      string
 	options Options
@@ -69,7 +71,7 @@ type harness struct {
 // start starts a proxy with the given rules, whose hosts may be on loopback.
 func start(t *testing.T, rules []http.Rule, change ...func(*harness)) *harness {
 	t.Helper()
-	h := &harness{t: t, http: http.Options{Resolver: &names{}}}
+	h := &harness{t: t, ctx: t.Context(), http: http.Options{Resolver: &table{}}}
 	h.options.Rules = rules
 	h.options.Refused = func(err *abi.Error) {
 		h.mu.Lock()
@@ -83,7 +85,7 @@ func start(t *testing.T, rules []http.Rule, change ...func(*harness)) *harness {
 		h.options.Site = capability.NewSite(t.TempDir(), nil)
 		h.options.Site.Configure(http.Kind, h.http)
 	}
-	proxy, err := New(t.Context(), h.options)
+	proxy, err := New(h.ctx, h.options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,12 +110,19 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-// refused returns the text of what was refused so far, one a line.
-func (h *harness) refused() string {
+// taken returns what was refused since it was last asked.
+func (h *harness) taken() []*abi.Error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	taken := h.refusals
+	h.refusals = nil
+	return taken
+}
+
+// refused is the text of taken, one refusal a line.
+func (h *harness) refused() string {
 	var text strings.Builder
-	for _, err := range h.refusals {
+	for _, err := range h.taken() {
 		fmt.Fprintln(&text, err)
 	}
 	return text.String()
@@ -154,6 +163,7 @@ func (p *peer) answer(method string) (int, string) {
 	if method == nethttp.MethodConnect && response.StatusCode == nethttp.StatusOK {
 		return response.StatusCode, ""
 	}
+	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		return 0, err.Error()
@@ -170,6 +180,36 @@ func (h *harness) connect(authority string) *peer {
 		h.t.Fatalf("CONNECT %s: %d %s", authority, status, text)
 	}
 	return p
+}
+
+// raw starts a server that hands each connection to answer, and closes it then. It returns a rule for good.example there.
+func raw(t *testing.T, answer func(net.Conn)) http.Rule {
+	l := listen(t)
+	var open sync.WaitGroup
+	open.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() {
+				defer func() { _ = conn.Close() }()
+				_ = conn.SetDeadline(time.Now().Add(time.Minute))
+				answer(conn)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		open.Wait()
+	})
+	return http.Rule{Scheme: "http", Host: "good.example", Port: port(t, l.Addr().String()), Addresses: loopback}
+}
+
+// encrypted is a rule for https at the place of a rule for http.
+func encrypted(r http.Rule) http.Rule {
+	r.Scheme = "https"
+	return r
 }
 
 // ended reports what arrives before the connection ends.
@@ -205,6 +245,7 @@ func web(t *testing.T, handler nethttp.HandlerFunc) http.Rule {
 func secure(t *testing.T, handler nethttp.HandlerFunc) (http.Rule, *x509.CertPool) {
 	server := httptest.NewUnstartedServer(handler)
 	server.EnableHTTP2 = true
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // tests end handshakes
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	roots := x509.NewCertPool()
@@ -213,7 +254,7 @@ func secure(t *testing.T, handler nethttp.HandlerFunc) (http.Rule, *x509.CertPoo
 }
 
 func onLoopback(h *harness) {
-	h.http.Resolver = &names{answers: map[string][]string{"example.com": {"127.0.0.1"}}}
+	h.http.Resolver = &table{answers: map[string][]string{"example.com": {"127.0.0.1"}}}
 }
 
 func at(r http.Rule) string { return fmt.Sprintf("%s:%d", r.Host, r.Port) }
@@ -225,20 +266,4 @@ func (h *harness) through(roots *x509.CertPool) *nethttp.Client {
 	}
 	h.t.Cleanup(transport.CloseIdleConnections)
 	return &nethttp.Client{Transport: transport, CheckRedirect: func(*nethttp.Request, []*nethttp.Request) error { return nethttp.ErrUseLastResponse }}
-}
-
-// get is the status and body of a GET request.
-func get(t *testing.T, client *nethttp.Client, url string) (int, string, error) {
-	t.Helper()
-	request, err := nethttp.NewRequestWithContext(t.Context(), nethttp.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, "", err
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	return response.StatusCode, string(text), err
 }

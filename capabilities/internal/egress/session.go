@@ -102,6 +102,10 @@ func (s *session) serve(c *stream, at *door) {
 			s.answerHead(c, err)
 			return
 		}
+		if s.proxy.left.Load() <= 0 { // otherwise a client could still open connections to servers
+			s.refuse(c, s.proxy.errBytes())
+			return
+		}
 		if at == nil && h.method == nethttp.MethodConnect {
 			s.connect(c, h)
 			return
@@ -140,6 +144,7 @@ func (s *session) refuse(c *stream, err error) {
 			status = nethttp.StatusGatewayTimeout
 		case abi.CodeExhausted:
 			status = nethttp.StatusServiceUnavailable
+		default:
 		}
 	}
 	s.answer(c, status, err.Error())
@@ -154,6 +159,9 @@ const (
 // answer sends a status of the proxy's own, and ends the connection. It reads a little of what the client still sends, because otherwise
 // the client's system could drop the answer.
 func (s *session) answer(c *stream, status int, text string) {
+	if s.ctx.Err() != nil { // it would be about the end of the session itself
+		return
+	}
 	text = "stile: " + text + "\n"
 	_, err := fmt.Fprintf(c, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 		status, nethttp.StatusText(status), len(text), text)

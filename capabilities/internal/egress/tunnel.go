@@ -1,6 +1,8 @@
 package egress
 
 import (
+	"bufio"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +22,10 @@ func (s *session) connect(c *stream, h *head) {
 		s.answer(c, nethttp.StatusBadRequest, "malformed request: a CONNECT request has no content")
 		return
 	}
+	if !hasPort(h.target) {
+		s.answer(c, nethttp.StatusBadRequest, "malformed request: the target of a CONNECT request is not HOST:PORT")
+		return
+	}
 	secure, noSecure := s.proxy.gateway.Origin("https", h.target)
 	plain, noPlain := s.proxy.gateway.Origin("http", h.target)
 	if noSecure != nil && noPlain != nil {
@@ -30,20 +36,12 @@ func (s *session) connect(c *stream, h *head) {
 		s.refuse(c, err)
 		return
 	}
-	if !hasPort(h.target) {
-		s.answer(c, nethttp.StatusBadRequest, "malformed request: the target of a CONNECT request is not HOST:PORT")
-		return
-	}
-	either := secure
-	if either == nil {
-		either = plain
-	}
 	if h.hasHost && !h.names(secure, plain) {
 		s.answer(c, nethttp.StatusBadRequest, "malformed request: the Host header names another host than the target")
 		return
 	}
 	var server net.Conn
-	if secure != nil {
+	if secure != nil && s.proxy.issuer == nil {
 		var err error
 		if server, err = secure.Dial(s.ctx); err != nil {
 			s.refuse(c, err)
@@ -62,10 +60,12 @@ func (s *session) connect(c *stream, h *head) {
 	switch isTLS := first[0] == tlsHandshake; {
 	case isTLS && secure == nil:
 		s.proxy.refused(noSecure)
+	case isTLS && s.proxy.issuer != nil:
+		s.intercept(c, &door{"https", h.target, secure})
 	case isTLS:
 		s.tunnel(c, server, secure)
 	case plain == nil:
-		s.proxy.refused(either.Deny("the tunnel does not begin with a TLS handshake, which a rule for https requires"))
+		s.proxy.refused(denyPlain(secure))
 	default:
 		_ = c.SetReadDeadline(time.Time{})
 		if server != nil {
@@ -97,18 +97,31 @@ func (h *head) names(passages ...*http.Passage) bool {
 // tlsHandshake is the first byte of a TLS connection.
 const tlsHandshake = 0x16
 
+// denyPlain returns the denial of a tunnel that begins with something else than TLS.
+func denyPlain(allowed *http.Passage) error {
+	return allowed.Deny("the tunnel does not begin with a TLS handshake, which a rule for https requires")
+}
+
+// checkName returns a denial if a ClientHello names another server than the rule allows.
+func checkName(allowed *http.Passage, name string) error {
+	if name != "" && !allowed.Names(name) {
+		return allowed.Deny(fmt.Sprintf("the TLS handshake names the server %.100q", name))
+	}
+	return nil
+}
+
 // tunnel passes on TLS, once the client has named the server that the rule allows. The read deadline for the ClientHello is set.
 func (s *session) tunnel(c *stream, server net.Conn, allowed *http.Passage) {
 	name, seen, err := readHello(c)
 	_ = c.SetReadDeadline(time.Time{})
-	if errors.Is(err, errHello) {
-		s.proxy.refused(allowed.Deny("the tunnel does not begin with a TLS handshake, which a rule for https requires"))
-	}
-	if err == nil && name != "" && !allowed.Names(name) {
-		err = allowed.Deny(fmt.Sprintf("the TLS handshake names the server %.100q", name))
-		s.proxy.refused(err)
+	switch {
+	case errors.Is(err, errHello):
+		err = denyPlain(allowed)
+	case err == nil:
+		err = checkName(allowed, name)
 	}
 	if err != nil {
+		s.proxy.refused(err)
 		return
 	}
 	if _, err := server.Write(seen); err != nil {
@@ -116,6 +129,28 @@ func (s *session) tunnel(c *stream, server net.Conn, allowed *http.Passage) {
 		return
 	}
 	s.join(c, server)
+}
+
+// intercept ends TLS, and answers the requests in it. The read deadline for the handshake is set.
+func (s *session) intercept(c *stream, at *door) {
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, SessionTicketsDisabled: true,
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if err := checkName(at.passage, hello.ServerName); err != nil {
+				s.proxy.refused(err)
+				return nil, err
+			}
+			return s.proxy.issuer.certificate(at.passage.Name())
+		},
+	}
+	inside := tls.Server(c, config)
+	err := inside.HandshakeContext(s.ctx)
+	_ = c.SetReadDeadline(time.Time{})
+	if err != nil {
+		return
+	}
+	defer func() { _ = inside.Close() }()
+	s.serve(&stream{inside, bufio.NewReader(inside)}, at)
 }
 
 // copySize is the size of the buffer for one direction of a tunnel, in bytes.
