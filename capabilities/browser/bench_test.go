@@ -35,3 +35,30 @@ func BenchmarkPage(b *testing.B) {
 	b.ReportMetric(float64(median(fresh).Microseconds())/1000, "ms/new-session")
 	b.ReportMetric(float64(median(same).Microseconds())/1000, "ms/same-session")
 }
+
+// BenchmarkMemory opens a page in each of eight sessions of one browser, and reports what each takes beyond the first.
+func BenchmarkMemory(b *testing.B) {
+	url, rule := serve(b, site())
+	first := newSession(b, rule)
+	open(b, first, url)
+	browser := first.tab.browser
+	var each []float64
+	for b.Loop() {
+		before := browser.Memory()
+		var all []*Session
+		for range maxTabs - 1 {
+			s := &Session{grant: first.grant, budget: Budget{}.start(), turn: make(chan struct{}, 1), ctx: first.ctx, end: func(error) {}}
+			open(b, s, url)
+			p, err := s.Markdown(b.Context())
+			text(b, p, err)
+			all = append(all, s)
+		}
+		each = append(each, float64(browser.Memory()-before)/float64(len(all))/(1<<20))
+		for _, s := range all {
+			s.tab.close(errSession)
+		}
+	}
+	slices.Sort(each)
+	b.ReportMetric(each[len(each)/2], "MiB/session")
+	b.ReportMetric(float64(browser.Memory())/(1<<20), "MiB/browser")
+}

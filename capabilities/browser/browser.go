@@ -119,12 +119,12 @@ func (b *budget) carry(n int64) error {
 // safe for concurrent use.
 type Grant struct {
 	engine *Engine
-	scope  string
+	place  place
 	budget Budget
 	// check returns the denial of a URL that no rule allows.
 	check func(u target) error
 	// open makes the exit of a tab, whose bytes count toward a budget.
-	open func(l net.Listener, b *budget) (exit, error)
+	open func(ctx context.Context, l net.Listener, b *budget) (exit, error)
 	// answers gives outcomes in place of a browser, in an extension's test. It is nil otherwise.
 	answers func(step string) (result, error)
 }
@@ -293,7 +293,7 @@ func (s *Session) newTab(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t, err := s.grant.engine.newTab(ctx, s.grant.scope, func(l net.Listener) (exit, error) { return s.grant.open(l, s.budget) }, s.budget)
+	t, err := s.grant.engine.newTab(ctx, s.grant.place, func(l net.Listener) (exit, error) { return s.grant.open(s.ctx, l, s.budget) }, s.budget)
 	if err != nil {
 		return err
 	}

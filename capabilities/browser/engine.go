@@ -33,7 +33,7 @@ type Engine struct {
 	tabs sync.WaitGroup
 
 	mu     sync.Mutex
-	scopes map[string]*scope
+	scopes map[place]*scope
 	closed bool
 }
 
@@ -73,12 +73,19 @@ func NewEngine(o EngineOptions) *Engine {
 	if o.times == (times{}) {
 		o.times = usualTimes
 	}
-	return &Engine{options: o, places: turns.New(o.Tabs), scopes: map[string]*scope{}}
+	return &Engine{options: o, places: turns.New(o.Tabs), scopes: map[place]*scope{}}
 }
 
-// scope is the browser of one scope.
+// place says which sessions share a browser.
+type place struct {
+	scope string
+	// intercept is set if all proxies of the browser end TLS. They verify servers, and the browser verifies nothing: it can reach only them.
+	intercept bool
+}
+
+// scope is the browser of one place.
 type scope struct {
-	name string
+	at place
 	// starting is held while a browser starts.
 	starting chan struct{}
 	// The fields below are guarded by Engine.mu.
@@ -92,16 +99,16 @@ type scope struct {
 var errClosed = abi.Errorf(abi.CodeUnavailable, "the host is closing")
 
 // use returns the browser of a scope, which stays until done is called.
-func (e *Engine) use(ctx context.Context, name string) (b *chromium.Browser, s *scope, done func(), err error) {
+func (e *Engine) use(ctx context.Context, at place) (b *chromium.Browser, s *scope, done func(), err error) {
 	e.mu.Lock()
 	if e.closed {
 		e.mu.Unlock()
 		return nil, nil, nil, errClosed
 	}
-	s = e.scopes[name]
+	s = e.scopes[at]
 	if s == nil {
-		s = &scope{name: name, starting: make(chan struct{}, 1)}
-		e.scopes[name] = s
+		s = &scope{at: at, starting: make(chan struct{}, 1)}
+		e.scopes[at] = s
 	}
 	s.users++
 	if s.idle != nil {
@@ -135,7 +142,7 @@ func (e *Engine) running(ctx context.Context, s *scope) (*chromium.Browser, erro
 		}
 		<-b.Done() // it crashed
 	}
-	b, network, err := e.start(ctx)
+	b, network, err := e.start(ctx, s.at)
 	if err != nil {
 		return nil, explainStart(ctx, err)
 	}
@@ -158,8 +165,11 @@ func (e *Engine) running(ctx context.Context, s *scope) (*chromium.Browser, erro
 }
 
 // start starts a browser in an empty network, unless the operator says otherwise and there can be none.
-func (e *Engine) start(ctx context.Context) (*chromium.Browser, *egress.Namespace, error) {
+func (e *Engine) start(ctx context.Context, at place) (*chromium.Browser, *egress.Namespace, error) {
 	o := chromium.Options{Path: e.options.Program, Memory: e.options.Memory, Total: e.options.Total}
+	if at.intercept {
+		o.Args = []string{"--ignore-certificate-errors"}
+	}
 	if e.options.forceUnconfined {
 		o.Unconfined = true
 		b, err := chromium.Start(ctx, o)
@@ -243,7 +253,7 @@ func (e *Engine) stop(s *scope) {
 	}
 	b := s.browser
 	s.browser = nil
-	delete(e.scopes, s.name)
+	delete(e.scopes, s.at)
 	e.mu.Unlock()
 	if b != nil {
 		_ = b.Close() // it returns no error

@@ -26,15 +26,12 @@ func Probe(ctx context.Context, o EngineOptions) chromium.Report {
 
 // newGrant returns the grant of rights at a site, whose browsers an engine runs.
 func newGrant(engine *Engine, s *capability.Site, g Rights) (*Grant, error) {
-	if g.Intercept {
-		return nil, abi.Errorf(abi.CodeUnavailable, "a browser whose TLS ends in the proxy is not in this version")
-	}
 	settings := http.Rights{Rules: g.Rules, Within: g.Within}.Options(s)
-	gateway, err := http.NewGateway(settings, false, func(c net.Conn) net.Conn { return c })
+	gateway, err := http.NewGateway(settings, g.Intercept, func(c net.Conn) net.Conn { return c })
 	if err != nil {
 		return nil, err
 	}
-	made := &Grant{engine: engine, scope: g.Scope, budget: g.Budget}
+	made := &Grant{engine: engine, place: place{g.Scope, g.Intercept}, budget: g.Budget}
 	made.check = func(to target) error {
 		_, err := gateway.Origin(to.url.Scheme, to.authority())
 		if known, ok := errors.AsType[*abi.Error](err); ok && known.Denial != nil {
@@ -42,18 +39,18 @@ func newGrant(engine *Engine, s *capability.Site, g Rights) (*Grant, error) {
 			denial.Operation = "open " + originOf(to.String())
 			if wanted, ok := denial.Wants.(capability.Wanted); ok {
 				if rights, ok := wanted.Grant.(http.Rights); ok && len(rights.Rules) == 1 {
-					denial.Wants = wants(rights.Rules[0])
+					denial.Wants = g.wants(rights.Rules[0])
 				}
 			}
 			return abi.Deny(denial)
 		}
 		return err
 	}
-	made.open = func(l net.Listener, b *budget) (exit, error) {
+	made.open = func(ctx context.Context, l net.Listener, b *budget) (exit, error) {
 		w := &way{address: l.Addr().String()}
 		var err error
-		w.proxy, err = egress.New(context.Background(), egress.Options{
-			Site: s, Rules: g.Rules, Within: g.Within, Wants: wants, Refused: w.refused,
+		w.proxy, err = egress.New(ctx, egress.Options{
+			Site: s, Rules: g.Rules, Within: g.Within, Intercept: g.Intercept, Wants: g.wants, Refused: w.refused,
 			Charge: func(n int) error { return b.carry(int64(n)) },
 			Limits: egress.Limits{Connections: maxConnections, Bytes: int64(maxMegabytes) << 20},
 		})
@@ -63,7 +60,6 @@ func newGrant(engine *Engine, s *capability.Site, g Rights) (*Grant, error) {
 		go func() { _ = w.proxy.Serve(l) }() // Close ends it
 		return w, nil
 	}
-	s.Hold(made, func() error { gateway.Close(); return nil })
 	return made, nil
 }
 

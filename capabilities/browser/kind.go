@@ -212,12 +212,12 @@ func (g Rights) Describe() []string {
 		}
 	} else {
 		for _, r := range g.Rules {
-			lines = append(lines, "may visit "+place(r)+" in a web browser, run what its pages say, and send them anything")
+			lines = append(lines, "may visit "+placeOf(r)+" in a web browser, run what its pages say, and send them anything")
 		}
 		for _, set := range g.Within {
 			lines = append(lines, "but only where this allows it as well:")
 			for _, r := range set {
-				lines = append(lines, "  "+place(r))
+				lines = append(lines, "  "+placeOf(r))
 			}
 		}
 	}
@@ -225,8 +225,8 @@ func (g Rights) Describe() []string {
 	return append(lines, fmt.Sprintf("at most %d pages, %d seconds and %d megabytes in each call", b.Pages, b.Seconds, b.Megabytes))
 }
 
-// place is the origin of a rule, in words.
-func place(rule http.Rule) string {
+// placeOf is the origin of a rule, in words.
+func placeOf(rule http.Rule) string {
 	r, err := rule.Normal()
 	if err != nil {
 		return "nothing, as a rule is not valid"
@@ -419,7 +419,10 @@ func (g Rights) Remedy(spec string, wanted capability.Grant) string {
 }
 
 // wants is the grant that a rule of a denial stands for.
-func wants(rule http.Rule) abi.Wants {
+func (g Rights) wants(rule http.Rule) abi.Wants {
+	if g.Intercept {
+		return capability.Wanted{Grant: Rights{Rules: []http.Rule{rule}, Intercept: true}}
+	}
 	return capability.Wanted{Grant: Rights{Rules: []http.Rule{{Scheme: rule.Scheme, Host: rule.Host, Port: rule.Port}}}}
 }
 

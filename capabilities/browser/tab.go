@@ -43,11 +43,11 @@ type tab struct {
 const maxEvents = 100_000
 
 // newTab makes a tab, once there is a place for it.
-func (e *Engine) newTab(ctx context.Context, name string, open newExit, b *budget) (_ *tab, err error) {
+func (e *Engine) newTab(ctx context.Context, at place, open newExit, b *budget) (_ *tab, err error) {
 	if err := e.places.Take(ctx); err != nil {
 		return nil, err
 	}
-	browser, s, done, err := e.use(ctx, name)
+	browser, s, done, err := e.use(ctx, at)
 	if err != nil {
 		e.places.Give()
 		return nil, err

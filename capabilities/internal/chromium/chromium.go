@@ -257,6 +257,12 @@ func (b *Browser) Close() error {
 // Pid is the process id of the browser, for tests.
 func (b *Browser) Pid() int { return b.process.Pid }
 
+// Memory is how many bytes its processes have, besides what they share.
+func (b *Browser) Memory() int64 {
+	total, _ := memoryOf(b.process.Pid)
+	return total
+}
+
 // Folder returns a new folder on the browser's disk, as the browser names it. [Browser.Open] opens files in it.
 func (b *Browser) Folder(name string) string { return filepath.Join(b.cell.dir, name) }
 

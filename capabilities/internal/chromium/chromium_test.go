@@ -8,8 +8,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -174,4 +176,20 @@ func FuzzDeliver(f *testing.F) {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
 	})
+}
+
+// BenchmarkStart starts browsers until they answer, and ends them.
+func BenchmarkStart(b *testing.B) {
+	var all []time.Duration
+	for b.Loop() {
+		since := time.Now()
+		started, err := Start(b.Context(), Options{Network: "/proc/self/ns/net"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		all = append(all, time.Since(since))
+		_ = started.Close()
+	}
+	slices.Sort(all)
+	b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, "ms/start")
 }
