@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/console"
@@ -204,17 +203,6 @@ var refused = []struct{ name, text, want string }{
 	{"a test with bindings where there are none", with(`"tests": [{"tool": "add", "input": 1, "expect": 1, "env": {"notes": 1}}]`), `line 2, column 59: tests[0].env: the manifest asks for no bindings, so the test answers for none; write "bindings" beside tests`},
 
 	{"an interface with a list", with(`"bindings": {"a": {"acme:crm/c": []}}`), `line 2, column 34: bindings.a["acme:crm/c"]: a list where an object belongs; write {}`},
-}
-
-// permissions lists the short forms of all kinds, as errors do.
-func permissions() string {
-	var names []string
-	for _, k := range capabilities.Builtin.All() {
-		if k.Permission != "" {
-			names = append(names, k.Permission)
-		}
-	}
-	return strings.Join(names, ", ")
 }
 
 func TestParseRefuses(t *testing.T) {

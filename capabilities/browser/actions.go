@@ -90,7 +90,7 @@ func (t *tab) loaded(ctx context.Context) (result, error) {
 	waiting, cancel := context.WithTimeout(ctx, t.engine.options.times.load)
 	defer cancel()
 	err := t.until(waiting, func() bool { return !t.loading })
-	if err != nil && (ctx.Err() != nil || t.gone.Err() != nil) {
+	if err != nil && (ctx.Err() != nil || t.over.IsReady()) {
 		return result{}, err
 	}
 	if err != nil { // it never ends to load: what is there is a page all the same
@@ -227,8 +227,8 @@ func (t *tab) pause(ctx context.Context) error {
 	case <-changed:
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-t.gone.Done():
-		return context.Cause(t.gone)
+	case <-t.over.Done():
+		return t.over.cause()
 	}
 	return nil
 }
@@ -472,6 +472,7 @@ func (t *tab) waitedFor(ctx context.Context, what Awaited, name string) error {
 		if r, err := t.page(ctx); err == nil {
 			text += "; the page is " + short(r.Page.URL)
 		}
+	default:
 	}
 	return abi.Errorf(abi.CodeNotFound, "%s", text)
 }

@@ -150,7 +150,7 @@ func TestPageCrash(t *testing.T) {
 	s := newSession(t, rule)
 	open(t, s, url+"/ok")
 	s.tab.browser.Send(s.tab.session, "Page.crash", nil)
-	<-s.tab.gone.Done()
+	<-s.tab.over.Done()
 	p, err := s.Text(t.Context(), nil)
 	if err := failed(t, p, err); err == nil || !strings.Contains(err.Error(), "the page crashed") {
 		t.Errorf("got %v", err)

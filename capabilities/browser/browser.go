@@ -215,9 +215,7 @@ func (s *Session) begin(ctx context.Context, step string, needs need, do action)
 	s.pending++
 	ctx, cancel := context.WithCancelCause(ctx)
 	p := &Pending{cancel: cancel}
-	s.running.Add(1)
-	go func() {
-		defer s.running.Done()
+	s.running.Go(func() {
 		stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
 		outcome, err := s.run(ctx, needs, do)
 		stop()
@@ -226,7 +224,7 @@ func (s *Session) begin(ctx context.Context, step string, needs need, do action)
 		s.mu.Lock()
 		s.pending--
 		s.mu.Unlock()
-	}()
+	})
 	return p, nil
 }
 
@@ -243,7 +241,7 @@ func (s *Session) run(ctx context.Context, needs need, do action) (result, error
 	ctx, cancel := context.WithTimeoutCause(ctx, s.grant.times().action, abi.ErrTimedOut)
 	defer cancel()
 	if s.tab != nil && s.tab.isGone() {
-		why := context.Cause(s.tab.gone)
+		why := s.tab.over.cause()
 		s.tab.close(why)
 		s.tab = nil
 		if needs == openPage {
@@ -297,9 +295,9 @@ func (s *Session) newTab(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	timer := time.AfterFunc(left, func() { t.end(s.budget.overtime()) })
-	forget := context.AfterFunc(s.ctx, func() { t.end(context.Cause(s.ctx)) })
-	context.AfterFunc(t.gone, func() {
+	timer := time.AfterFunc(left, func() { t.over.end(s.budget.overtime()) })
+	forget := context.AfterFunc(s.ctx, func() { t.over.end(context.Cause(s.ctx)) }) //nolint:contextcheck // the page lives as long as the session
+	t.over.OnReady(func() {
 		timer.Stop()
 		forget()
 	})

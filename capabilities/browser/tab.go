@@ -26,9 +26,7 @@ type tab struct {
 	budget                            *budget
 	opened                            time.Time
 
-	// gone ends with the tab, and its cause says why.
-	gone context.Context
-	end  context.CancelCauseFunc
+	over ending
 
 	mu        sync.Mutex
 	loading   bool // of the main frame
@@ -37,6 +35,29 @@ type tab struct {
 	changed   chan struct{} // closed when one of these changes
 	downloads []*download
 	once      sync.Once
+}
+
+// ending is the end of a tab: a pollable, and why it ended.
+type ending struct {
+	abi.Pollable
+	mu  sync.Mutex
+	why error
+}
+
+// end ends it, for the first reason that is given.
+func (e *ending) end(why error) {
+	e.mu.Lock()
+	if e.why == nil {
+		e.why = why
+	}
+	e.mu.Unlock()
+	e.SetReady()
+}
+
+func (e *ending) cause() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.why
 }
 
 // maxEvents is how many events a page may cause. Each costs the host a few microseconds.
@@ -53,7 +74,6 @@ func (e *Engine) newTab(ctx context.Context, at place, open newExit, b *budget) 
 		return nil, err
 	}
 	t := &tab{browser: browser, engine: e, scope: s, budget: b, changed: make(chan struct{}), opened: time.Now()}
-	t.gone, t.end = context.WithCancelCause(context.Background())
 	e.tabs.Add(1)
 	t.done = func() {
 		done()
@@ -79,10 +99,10 @@ func (e *Engine) newTab(ctx context.Context, at place, open newExit, b *budget) 
 	go func() {
 		select {
 		case <-browser.Done():
-			t.end(errCrashed)
-		case <-t.gone.Done():
+			t.over.end(errCrashed)
+		case <-t.over.Done():
 		}
-		t.close(context.Cause(t.gone))
+		t.close(t.over.cause())
 	}()
 	return t, nil
 }
@@ -134,16 +154,16 @@ func (t *tab) start(ctx context.Context) error {
 func (t *tab) call(ctx context.Context, method string, params, result any) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(t.gone, func() { cancel(context.Cause(t.gone)) })()
+	defer t.over.OnReady(func() { cancel(t.over.cause()) })()
 	return t.browser.Call(ctx, t.session, method, params, result)
 }
 
 // isGone reports whether the tab has ended.
 func (t *tab) isGone() bool {
 	if t.browser.Err() != nil {
-		t.end(errCrashed)
+		t.over.end(errCrashed)
 	}
-	return t.gone.Err() != nil
+	return t.over.IsReady()
 }
 
 func decode(event chromium.Event, to any) bool { return json.Unmarshal(event.Params, to) == nil }
@@ -153,7 +173,7 @@ func (t *tab) event(event chromium.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.events++; t.events > maxEvents {
-		t.end(errEvents)
+		t.over.end(errEvents)
 		return
 	}
 	switch event.Method {
@@ -176,7 +196,7 @@ func (t *tab) event(event chromium.Event) {
 		if decode(event, &e) && e.Frame.ID == t.target {
 			t.pages++
 			if err := t.budget.page(); err != nil {
-				t.end(err)
+				t.over.end(err)
 			}
 			t.change()
 		}
@@ -189,9 +209,9 @@ func (t *tab) event(event chromium.Event) {
 		if t.engine.tooLarge(t.scope) {
 			err = abi.Errorf(abi.CodeExhausted, "memory of a page: %s", printable.Size(t.engine.options.Memory))
 		}
-		t.end(err)
+		t.over.end(err)
 	case "Inspector.detached":
-		t.end(errPage)
+		t.over.end(errPage)
 	case "Browser.downloadWillBegin":
 		t.downloadBegins(event)
 	case "Browser.downloadProgress":
@@ -219,8 +239,8 @@ func (t *tab) until(ctx context.Context, is func() bool) error {
 		case <-changed:
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-t.gone.Done():
-			return context.Cause(t.gone)
+		case <-t.over.Done():
+			return t.over.cause()
 		}
 	}
 }
@@ -228,7 +248,7 @@ func (t *tab) until(ctx context.Context, is func() bool) error {
 // close ends the tab, and gives its place back.
 func (t *tab) close(why error) {
 	t.once.Do(func() {
-		t.end(why)
+		t.over.end(why)
 		t.browser.Handle(t.session, nil)
 		t.browser.Handle(t.control, nil)
 		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
@@ -263,8 +283,8 @@ func (t *tab) explain(ctx context.Context, err error) error {
 		return nil
 	case ok:
 		return known
-	case t.gone.Err() != nil:
-		return context.Cause(t.gone)
+	case t.over.IsReady():
+		return t.over.cause()
 	case errors.Is(err, context.DeadlineExceeded):
 		return abi.ErrTimedOut
 	case ctx.Err() != nil:

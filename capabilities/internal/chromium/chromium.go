@@ -215,7 +215,7 @@ func (b *Browser) start() error {
 	b.process = cmd.Process
 	b.conn = newConn(files[2], files[3])
 	go func() {
-		<-b.conn.ended // it closed its pipe, we closed ours, or it wrote what is no message
+		<-b.ended // it closed its pipe, we closed ours, or it wrote what is no message
 		b.cell.kill(cmd.Process)
 	}()
 	go func() {
@@ -223,7 +223,11 @@ func (b *Browser) start() error {
 		b.mu.Lock()
 		b.exit = err
 		b.mu.Unlock()
-		b.conn.fail(fmt.Errorf("%w: %v", ErrGone, err))
+		gone := ErrGone
+		if err != nil {
+			gone = fmt.Errorf("%w: %w", ErrGone, err)
+		}
+		b.fail(gone)
 		_ = b.cell.close() // nothing can be done about what is left of a folder
 		close(b.done)
 	}()
@@ -238,7 +242,7 @@ var ErrGone = errors.New("the browser has ended")
 func (b *Browser) Err() error {
 	b.conn.mu.Lock()
 	defer b.conn.mu.Unlock()
-	return b.conn.err
+	return b.err
 }
 
 // Done is closed when the browser has ended and nothing is left of it.
@@ -247,7 +251,7 @@ func (b *Browser) Done() <-chan struct{} { return b.done }
 // Close kills the browser with all its processes, and returns when they have ended. Closing again does nothing.
 func (b *Browser) Close() error {
 	b.closed.Do(func() {
-		b.conn.fail(ErrGone)
+		b.fail(ErrGone)
 		b.cell.kill(b.process)
 	})
 	<-b.done
