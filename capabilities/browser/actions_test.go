@@ -50,7 +50,11 @@ func TestActions(t *testing.T) {
 	}
 	open(t, s, url)
 	must2 := func(p *Pending, err error) Outcome { t.Helper(); return must(t, p, err) }
-	evaluate := func(code string) string { t.Helper(); p, err := s.Evaluate(ctx, code, "[]"); return text(t, p, err) }
+	evaluate := func(code string) string {
+		t.Helper()
+		p, err := s.Evaluate(t.Context(), code, "[]")
+		return text(t, p, err)
+	}
 
 	must2(s.Fill(ctx, "#q", "pears & plums"))
 	must2(s.Fill(ctx, "#kind", "Pears"))
@@ -90,7 +94,7 @@ func TestActions(t *testing.T) {
 		t.Errorf("without a download: %+v", o)
 	}
 	for _, get := range []func(){
-		func() { open(t, s, url); must2(s.Click(ctx, "#file-link")) },
+		func() { open(t, s, url); must2(s.Click(t.Context(), "#file-link")) },
 		func() { open(t, s, url+"/file") },
 	} {
 		get()

@@ -30,7 +30,7 @@ func BenchmarkPage(b *testing.B) {
 		p, err = s.Markdown(b.Context())
 		text(b, p, err)
 		same = append(same, time.Since(since))
-		s.tab.close(errSession)
+		s.tab.close(b.Context(), errSession)
 	}
 	b.ReportMetric(float64(median(fresh).Microseconds())/1000, "ms/new-session")
 	b.ReportMetric(float64(median(same).Microseconds())/1000, "ms/same-session")
@@ -55,7 +55,7 @@ func BenchmarkMemory(b *testing.B) {
 		}
 		each = append(each, float64(browser.Memory()-before)/float64(len(all))/(1<<20))
 		for _, s := range all {
-			s.tab.close(errSession)
+			s.tab.close(b.Context(), errSession)
 		}
 	}
 	slices.Sort(each)

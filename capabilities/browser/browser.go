@@ -216,7 +216,7 @@ func (s *Session) begin(ctx context.Context, step string, needs need, do action)
 	ctx, cancel := context.WithCancelCause(ctx)
 	p := &Pending{cancel: cancel}
 	s.running.Go(func() {
-		stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
+		stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) }) //nolint:contextcheck // an action ends with its session too
 		outcome, err := s.run(ctx, needs, do)
 		stop()
 		cancel(nil)
@@ -242,14 +242,14 @@ func (s *Session) run(ctx context.Context, needs need, do action) (result, error
 	defer cancel()
 	if s.tab != nil && s.tab.isGone() {
 		why := s.tab.over.cause()
-		s.tab.close(why)
+		s.tab.close(ctx, why)
 		s.tab = nil
 		if needs == openPage {
 			return result{}, why
 		}
 	}
 	if s.tab != nil && s.unsure && needs != noPage && !s.answers(ctx) {
-		s.tab.close(errClosedTab)
+		s.tab.close(ctx, errClosedTab)
 		s.tab = nil
 		if needs == openPage {
 			return result{}, abi.Errorf(abi.CodeUnavailable, "the page did not answer any more, and was closed; open it again")
@@ -258,7 +258,7 @@ func (s *Session) run(ctx context.Context, needs need, do action) (result, error
 	s.unsure = false
 	if needs == noPage {
 		if s.tab != nil {
-			s.tab.close(errClosedTab)
+			s.tab.close(ctx, errClosedTab)
 			s.tab = nil
 		}
 		return result{}, nil

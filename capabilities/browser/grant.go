@@ -57,7 +57,7 @@ func newGrant(engine *Engine, s *capability.Site, g Rights) (*Grant, error) {
 		if err != nil {
 			return nil, err
 		}
-		go func() { _ = w.proxy.Serve(l) }() // Close ends it
+		go func() { _ = w.proxy.Serve(l) }() //nolint:contextcheck // Close ends it, and so does ctx
 		return w, nil
 	}
 	return made, nil

@@ -82,7 +82,7 @@ func (e *Engine) newTab(ctx context.Context, at place, open newExit, b *budget) 
 	}
 	defer func() {
 		if err != nil {
-			t.close(errClosedTab)
+			t.close(ctx, errClosedTab)
 			err = t.explain(ctx, err)
 		}
 	}()
@@ -96,13 +96,14 @@ func (e *Engine) newTab(ctx context.Context, at place, open newExit, b *budget) 
 	if err := t.start(ctx); err != nil {
 		return nil, err
 	}
+	after := context.WithoutCancel(ctx)
 	go func() {
 		select {
 		case <-browser.Done():
 			t.over.end(errCrashed)
 		case <-t.over.Done():
 		}
-		t.close(t.over.cause())
+		t.close(after, t.over.cause())
 	}()
 	return t, nil
 }
@@ -246,12 +247,12 @@ func (t *tab) until(ctx context.Context, is func() bool) error {
 }
 
 // close ends the tab, and gives its place back.
-func (t *tab) close(why error) {
+func (t *tab) close(ctx context.Context, why error) {
 	t.once.Do(func() {
 		t.over.end(why)
 		t.browser.Handle(t.session, nil)
 		t.browser.Handle(t.control, nil)
-		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 		defer cancel()
 		if t.out != nil {
 			_ = t.out.Close() // what is left of its connections ends with the browser
