@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"io"
+	"log"
 	nethttp "net/http"
 	"net/http/httptest"
 	"strings"
@@ -22,7 +24,7 @@ func (s secrets) Get(_ context.Context, name string) (string, error) { return s[
 func TestIntercept(t *testing.T) {
 	const secret = "a secret of some length"
 	var posts, others int
-	server := httptest.NewTLSServer(nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
+	server := httptest.NewUnstartedServer(nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
 		switch {
 		case r.Method != nethttp.MethodGet:
 			posts++
@@ -33,6 +35,8 @@ func TestIntercept(t *testing.T) {
 const tries = [fetch('/in/data').then((r) => r.status), fetch('/out').then((r) => r.status), fetch('/in/x', {method: 'POST', body: 'x'}).then((r) => r.status)];
 Promise.all(tries).then((all) => { document.title = all.join(' ') })</script>`).ServeHTTP(w, r)
 	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of clients that refuse its certificate
+	server.StartTLS()
 	defer server.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())

@@ -261,11 +261,8 @@ func (b *Browser) Close() error {
 // Pid is the process id of the browser, for tests.
 func (b *Browser) Pid() int { return b.process.Pid }
 
-// Memory is how many bytes its processes have, besides what they share.
-func (b *Browser) Memory() int64 {
-	total, _ := memoryOf(b.process.Pid)
-	return total
-}
+// Memory is how many bytes its processes take, with their parts of what they share. It is 0 where the system does not say.
+func (b *Browser) Memory() int64 { return proportional(b.process.Pid) }
 
 // Folder returns a new folder on the browser's disk, as the browser names it. [Browser.Open] opens files in it.
 func (b *Browser) Folder(name string) string { return filepath.Join(b.cell.dir, name) }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,21 +24,6 @@ func init() {
 		<-time.After(2 * time.Minute)
 		os.Exit(1)
 	}
-}
-
-// below returns a process and all that it started.
-func below(pid int) []int {
-	all := []int{pid}
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, name := range lists {
-		list, _ := os.ReadFile(name)
-		for child := range strings.FieldsSeq(string(list)) {
-			if n, err := strconv.Atoi(child); err == nil {
-				all = append(all, below(n)...)
-			}
-		}
-	}
-	return all
 }
 
 // gone waits until processes have ended, and were reaped.

@@ -11,23 +11,42 @@ import (
 
 // memoryOf returns how many bytes a process and all that it started have, besides what they share, and those of them that run pages.
 func memoryOf(pid int) (total int64, pages []pageProcess) {
-	bytes := privateBytes(pid)
-	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may have ended
-	if strings.Contains(string(line), "--type=renderer") {
-		pages = append(pages, pageProcess{pid, bytes})
+	for _, p := range below(pid) {
+		bytes := privateBytes(p)
+		total += bytes
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p)) // it may have ended
+		if strings.Contains(string(line), "--type=renderer") {
+			pages = append(pages, pageProcess{p, bytes})
+		}
 	}
+	return total, pages
+}
+
+// below returns a process and all that it started.
+func below(pid int) []int {
+	all := []int{pid}
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, name := range lists {
 		list, _ := os.ReadFile(name)
 		for child := range strings.FieldsSeq(string(list)) {
 			if n, err := strconv.Atoi(child); err == nil {
-				below, more := memoryOf(n)
-				bytes += below
-				pages = append(pages, more...)
+				all = append(all, below(n)...)
 			}
 		}
 	}
-	return bytes, pages
+	return all
+}
+
+// proportional returns how many bytes a process and all that it started take, with their parts of what they share.
+func proportional(pid int) (total int64) {
+	for _, p := range below(pid) {
+		rollup, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p)) // it may have ended
+		_, rest, _ := strings.Cut(string(rollup), "\nPss:")
+		var kib int64
+		_, _ = fmt.Sscan(rest, &kib)
+		total += kib << 10
+	}
+	return total
 }
 
 func privateBytes(pid int) int64 {
