@@ -5,6 +5,7 @@ package capabilities
 
 import (
 	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/browser"
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
@@ -21,6 +22,7 @@ import (
 var Builtin = capability.NewSet(
 	http.Kind,
 	workspace.Kind,
+	browser.Kind,
 	kv.Kind,
 	&clock.Kind.Kind,
 	&random.Kind.Kind,

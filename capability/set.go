@@ -110,9 +110,6 @@ func (s Set) ParseSpec(name, text string) (Grant, error) {
 		}
 		return k.Name
 	})
-	if kind == "browser" {
-		return nil, &MistakeError{Text: kind + " is not in this version", Fix: "one of " + strings.Join(names, ", ")}
-	}
 	instead := "one of " + strings.Join(names, ", ")
 	if near := jsonform.Nearest(kind, names); near != "" {
 		instead = near

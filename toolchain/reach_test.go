@@ -12,11 +12,13 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/browser"
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/console"
 	httpcap "github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/capabilities/sandbox"
+	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/host"
 )
 
@@ -98,6 +100,20 @@ var uses = map[string]string{
 	"network.narrow":      `env.network.narrow([])`,
 	"network.rules":       `env.network.rules()`,
 
+	"b.open":       `await env.b.open("https://a.example/")`,
+	"b.click":      `await env.b.click("a")`,
+	"b.fill":       `await env.b.fill("a", "b")`,
+	"b.press":      `await env.b.press("a")`,
+	"b.waitFor":    `await env.b.waitFor("a")`,
+	"b.text":       `await env.b.text()`,
+	"b.html":       `await env.b.html()`,
+	"b.markdown":   `await env.b.markdown()`,
+	"b.evaluate":   `await env.b.evaluate("a")`,
+	"b.screenshot": `const shot = await env.b.screenshot(); shot.type; await shot.bytes()`,
+	"b.pdf":        `await (await env.b.pdf()).bytes()`,
+	"b.downloads":  `await (await env.b.downloads).bytes()`,
+	"b.close":      `await env.b.close()`,
+
 	"t.call":   `await env.t.call("a")`,
 	"t.search": `await env.t.search("a")`,
 
@@ -143,6 +159,14 @@ export default extension({ tools: {
 	env := host.Env{
 		"c": clock.System(), "r": random.System(), "l": console.To(func(console.Level, string) {}), "k": s.kv.Bucket("uses"), "b": newSandbox(t),
 		"s": blob.NewStore(blob.StoreOptions{}), "network": httpcap.Allow(rule), "t": toolbox{},
+	}
+
+	env["b"], err = browser.Rights{Rules: []httpcap.Rule{{Host: "a.example"}}}.Double(t.Context(), &double.Test{}, []byte(`{
+		"open https://a.example/": {}, "click a": {}, "press a": {}, "wait-for selector a": {}, "text": {}, "html": {}, "markdown": {},
+		"evaluate a": {"json": 1}, "screenshot": {"file": "a"}, "pdf": {"file": "a"}, "download": {"file": "a"}
+	}`))
+	if err != nil {
+		t.Fatal(err)
 	}
 
 	workspace := s.workspace.Workspace("methods")

@@ -53,13 +53,13 @@ const (
 func read(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 	g := Rights{}
 	for _, item := range r.Items(n, MaxRules, `[{"host": "api.example.com"}]`) {
-		g.Rules = append(g.Rules, readRule(r, item))
+		g.Rules = append(g.Rules, ReadRule(r, item))
 	}
 	return g
 }
 
-// readRule reads one rule. If it is not valid, it tries the fields one by one to find the wrong one.
-func readRule(r *jsonform.Reader, n *jsonform.Node) Rule {
+// ReadRule reads one rule. If it is not valid, it tries the fields one by one to find the wrong one.
+func ReadRule(r *jsonform.Reader, n *jsonform.Node) Rule {
 	names := make([]string, len(ruleFields))
 	for i, f := range ruleFields {
 		names[i] = f.name

@@ -28,7 +28,7 @@ type doctorCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*doctorCommand) Help() string {
-	return `The command tries what the other commands need: the WebAssembly engine, the JavaScript engine and how to obtain it, the folders and who may write to them, the secrets and where their key is, the databases, policy.json, the extensions and their audit log, disk space, memory maps, the helper programs that some commands start, and sandboxes: which of their limits hold. The exit code is 5 if something needed is missing or broken.
+	return `The command tries what the other commands need: the WebAssembly engine, the JavaScript engine and how to obtain it, the folders and who may write to them, the secrets and where their key is, the databases, policy.json, the extensions and their audit log, disk space, memory maps, the headless browser, the helper programs that some commands start, and sandboxes: which of their limits hold. The exit code is 5 if something needed is missing or broken.
 
 Examples:
 
@@ -87,6 +87,7 @@ func (c *doctorCommand) Run(ctx context.Context, s *streams) error {
 	e.disk()
 	e.maps()
 	e.helpers()
+	e.web(ctx)
 	e.sandboxes(ctx)
 	if err := ctx.Err(); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stilehost/stile/capabilities/browser"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/private"
 	"github.com/stilehost/stile/toolchain"
@@ -49,6 +50,21 @@ func (e *examination) folder(check, dir, variable string) {
 	default:
 		e.add(check, statusOK, "", "%s, mode %04o", dir, info.Mode().Perm())
 	}
+}
+
+// web starts a headless browser. Only the capability browser needs it.
+func (e *examination) web(ctx context.Context) {
+	const check = "browser"
+	r := browser.Probe(ctx, e.browser)
+	if len(r.Lacks) == 0 {
+		e.add(check, statusOK, "", "%s, in its own sandbox, as nobody, in an empty network", r.Version)
+		return
+	}
+	remedy := "Only grants of the kind browser need it."
+	if e.browser.Unconfined {
+		remedy += " STILE_BROWSER=unconfined starts it all the same: its proxy alone keeps it from other hosts."
+	}
+	e.add(check, statusWarning, remedy, "%s", strings.Join(r.Lacks, "; "))
 }
 
 // helpers looks for the programs that some commands start. Everything else works without them.

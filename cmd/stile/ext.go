@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/stilehost/stile/capabilities/browser"
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/extension"
@@ -169,6 +170,7 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 	}()
 	e.state = extension.NewState(n.home, s.log, n.cache, n.keys)
 	e.state.Configure(http.Kind, http.Options{Credentials: n.secrets, Own: &e.own})
+	e.state.Configure(browser.Kind, n.browser)
 	if e.npm, err = npm.New(npm.Options{CacheDir: n.cache, KeyDir: n.keys, Bundler: bundler(), Progress: n.progress, Logger: n.logger}); err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ The exit codes are:
 
 0 success, 1 the tool failed, a replay differs, a log was altered, a path is missing or in the way, a request is decided already, or you answered no, 2 wrong usage, a name that does not exist, bad input or a source that does not build, 3 a denial by bindings, policy, revocation or a signature, 4 a limit, 5 a fault of this program or of the machine, 130 interrupted.
 
-STILE_HOME is the folder for state (default: stile in the XDG data folder). STILE_CACHE is the folder for files that can be rebuilt (default: stile in the XDG cache folder). STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm. STILE_USER is your name in scopes and in the audit log (default: your operating system user). With STILE_KEYRING=off, stile does not use the keyring of the desktop session. STILE_RECORD=off records no calls; STILE_RECORD=age=720h,calls=10000,bytes=256MiB, or any part of it, sets how many to keep.`
+STILE_HOME is the folder for state (default: stile in the XDG data folder). STILE_CACHE is the folder for files that can be rebuilt (default: stile in the XDG cache folder). STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm. STILE_USER is your name in scopes and in the audit log (default: your operating system user). With STILE_KEYRING=off, stile does not use the keyring of the desktop session. STILE_BROWSER=unconfined starts the browser of a grant also where it cannot be confined; its proxy alone then keeps it from other hosts. STILE_RECORD=off records no calls; STILE_RECORD=age=720h,calls=10000,bytes=256MiB, or any part of it, sets how many to keep.`
 
 // streams are a command's input and output.
 type streams struct {

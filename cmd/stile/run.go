@@ -10,6 +10,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capabilities/browser"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/extension"
@@ -137,6 +138,7 @@ func (c *callFlags) call(
 	state := extension.NewState(n.home, s.log, n.cache, n.keys)
 	defer func() { err = errors.Join(err, state.Close()) }()
 	state.Configure(http.Kind, http.Options{Credentials: n.secrets})
+	state.Configure(browser.Kind, n.browser)
 	state.Configure(tools.Kind, tools.Loader(func(ctx context.Context, files []string) (*tools.Toolbox, error) { return n.toolbox(ctx, state, files) }))
 	env, err := state.Env(ctx, bindings)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capabilities/browser"
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
@@ -47,6 +48,7 @@ type settings struct {
 	keyring bool
 	record  retention
 	user    string // the person's name; empty for the operating system's user
+	browser browser.EngineOptions
 }
 
 // readSettings makes all paths absolute, so that they stay valid if the current folder changes.
@@ -77,7 +79,15 @@ func readSettings() (settings, error) {
 	if err != nil {
 		return settings{}, usagef("STILE_RECORD: %w", err)
 	}
-	return settings{home, rebuilt, keyFolder(home), engine, keyring, record, os.Getenv("STILE_USER")}, nil
+	var web browser.EngineOptions
+	switch value := os.Getenv("STILE_BROWSER"); value {
+	case "", "confined":
+	case "unconfined":
+		web.Unconfined = true
+	default:
+		return settings{}, usagef("STILE_BROWSER is %q; write confined or unconfined", value)
+	}
+	return settings{home, rebuilt, keyFolder(home), engine, keyring, record, os.Getenv("STILE_USER"), web}, nil
 }
 
 // keyFolder is the folder with the key of the cache. A new home has no key. It uses the key in the user's standard home, if there is

@@ -77,6 +77,63 @@ export namespace Poll {
   }
 }
 
+/** A headless browser with one page. All that it returns was written by the sites that it visits, and is not to be trusted. */
+export namespace Browser {
+  interface Page {
+    url: string;
+    title: string;
+    status: number;
+  }
+  /** An element that can be seen, a text that can be seen, or a URL, in which `*` stands for any characters. */
+  type Awaited =
+    | { tag: "selector"; val: string }
+    | { tag: "text"; val: string }
+    | { tag: "url"; val: string };
+  type Outcome =
+    | { tag: "nothing" }
+    | { tag: "page"; val: Page }
+    | { tag: "text"; val: string }
+    | { tag: "blob"; val: Blob.Blob };
+  /**
+   * Actions of one session run one after the other. Each takes at most 30 s. Selectors are CSS, and mean the first such element that can
+   * be seen. Without a selector, a function means the whole page.
+   */
+  interface Session {
+    /** Opens a page and waits until it has loaded. The outcome is a page, as that of `click`, `press` and `wait-for`. */
+    open(url: string): Promise<Pending>;
+    click(selector: string): Promise<Pending>;
+    /** Sets a field, an option or, with "true" or "false", a checkbox. */
+    fill(selector: string, text: string): Promise<Pending>;
+    /** Presses a key or a combination such as "Enter" or "Control+A". */
+    press(key: string): Promise<Pending>;
+    waitFor(what: Awaited): Promise<Pending>;
+    /** Text that can be seen, at most 1 MiB. */
+    text(selector?: string | undefined): Promise<Pending>;
+    /** At most 4 MiB. */
+    html(selector?: string | undefined): Promise<Pending>;
+    /** The page as Markdown, cut at 256 KiB. */
+    markdown(): Promise<Pending>;
+    /**
+     * Runs JavaScript in the page: an expression, a function to call, or the body of one. `arguments` is a list, and the outcome a value,
+     * as JSON of at most 1 MiB. An empty text is no value.
+     */
+    evaluate(code: string, arguments_: string): Promise<Pending>;
+    /** A PNG. */
+    screenshot(fullPage: boolean, selector?: string | undefined): Promise<Pending>;
+    pdf(): Promise<Pending>;
+    /** The newest file that the page has downloaded and that was not asked for yet, once it has arrived; nothing if there is none. */
+    download(): Promise<Pending>;
+    /** Drops the page, with its cookies and all else that it has kept. */
+    leave(): Promise<Pending>;
+  }
+  interface Pending {
+    /** Ready when the action has ended. */
+    subscribe(): Promise<void>;
+    /** Can be taken once. */
+    take(): Promise<Outcome>;
+  }
+}
+
 export namespace Clock {
   interface Clock {
     /** Milliseconds since 1970-01-01T00:00:00Z. */

@@ -1,0 +1,433 @@
+// Package browser implements the interface stile:capability/browser in Go: a headless Chromium that reaches only the hosts that rules
+// name. Each session has a browser context of its own, which ends with its call, and the browsers of two extensions are two processes. A
+// browser runs in an empty network. Its only way out is a proxy of this process, one for each context, which applies the rules. No file
+// of this machine is uploaded, and a download becomes a blob. See [chromium] for what else confines it.
+//
+// [chromium]: https://pkg.go.dev/github.com/stilehost/stile/capabilities/internal/chromium
+package browser
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
+)
+
+// Interface is the WIT interface that this package implements, in wit/deps/capability/browser.wit.
+const Interface = "stile:capability/browser@0.1.0"
+
+const (
+	viewWidth  = 1280 // pixels
+	viewHeight = 800
+
+	// maxPending is how many actions of a session can be under way, one after the other.
+	maxPending = 16
+
+	maxURL       = 8 << 10
+	maxSelector  = 4 << 10
+	maxFill      = 256 << 10
+	maxCode      = 256 << 10
+	maxArguments = 1 << 20
+	maxText      = 1 << 20 // of text, and of what evaluate returns
+	maxHTML      = 4 << 20
+	maxMarkdown  = 256 << 10
+	maxPixels    = 8 << 20 // of a screenshot
+	maxPDF       = 32 << 20
+	maxDownload  = 64 << 20
+)
+
+// Budget bounds what one call does with a browser. A field that is 0 means its default.
+type Budget struct {
+	// Pages is how many pages are opened, by links and redirects of scripts too. Default 100.
+	Pages int `json:"pages,omitempty"`
+	// Seconds is how long pages are open. Default 600.
+	Seconds int `json:"seconds,omitempty"`
+	// Megabytes is how many megabytes (of 1,048,576 bytes) go through the proxy in both directions. Default 200.
+	Megabytes int `json:"megabytes,omitempty"`
+}
+
+func (b Budget) orDefaults() Budget {
+	return Budget{Pages: cmp.Or(b.Pages, 100), Seconds: cmp.Or(b.Seconds, 600), Megabytes: cmp.Or(b.Megabytes, 200)}
+}
+
+// budget is what is left of a Budget in one call.
+type budget struct {
+	most Budget
+	held *blob.Quota // bytes of what was made or downloaded
+
+	mu    sync.Mutex
+	pages int
+	spent time.Duration
+	bytes int64
+}
+
+func (b Budget) start() *budget {
+	return &budget{most: b.orDefaults(), held: blob.NewQuota("bytes held for the browser", maxHeld)}
+}
+
+// maxHeld is how many bytes of texts, pictures and files are held for one call.
+const maxHeld = 128 << 20
+
+// page counts a page.
+func (b *budget) page() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.pages++; b.pages > b.most.Pages {
+		return abi.Errorf(abi.CodeExhausted, "pages of the browser: %d", b.most.Pages)
+	}
+	return nil
+}
+
+// spend counts the time that a page was open.
+func (b *budget) spend(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.spent += d
+}
+
+// left is how long a page may still be open.
+func (b *budget) left() (time.Duration, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	left := time.Duration(b.most.Seconds)*time.Second - b.spent
+	if left <= 0 {
+		return 0, b.overtime()
+	}
+	return left, nil
+}
+
+func (b *budget) overtime() error {
+	return abi.Errorf(abi.CodeExhausted, "seconds of the browser: %d", b.most.Seconds)
+}
+
+// carry counts bytes that go through the proxy.
+func (b *budget) carry(n int64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.bytes += n; b.bytes > int64(b.most.Megabytes)<<20 {
+		return abi.Errorf(abi.CodeExhausted, "megabytes of the browser: %d", b.most.Megabytes)
+	}
+	return nil
+}
+
+// Grant allows pages of the hosts that its rules name. It is an abi.Opener, and each call gets a [Session] of its own. It is immutable and
+// safe for concurrent use.
+type Grant struct {
+	engine *Engine
+	place  place
+	budget Budget
+	// check returns the denial of a URL that no rule allows.
+	check func(u target) error
+	// open makes the exit of a tab, whose bytes count toward a budget.
+	open func(ctx context.Context, l net.Listener, b *budget) (exit, error)
+	// answers gives outcomes in place of a browser, in an extension's test. It is nil otherwise.
+	answers func(step string) (result, error)
+}
+
+// Interface implements abi.Capability.
+func (*Grant) Interface() string { return Interface }
+
+// Quick implements [abi.Quick].
+func (*Grant) Quick() []string { return []string{"get"} }
+
+// Open implements abi.Opener: it returns a *[Session]. No browser starts before its first action.
+func (g *Grant) Open(ctx context.Context) (any, error) {
+	b := abi.OfCall(ctx, budgetKey{g.budget}, g.budget.start)
+	s := &Session{grant: g, budget: b, turn: make(chan struct{}, 1)}
+	s.ctx, s.end = context.WithCancelCause(ctx)
+	return s, nil
+}
+
+// budgetKey is that of sessions of a call whose grants have equal budgets. They share one.
+type budgetKey struct{ Budget }
+
+// Session is a browser with one page: the resource `session`. Its actions run one after the other. It is safe for concurrent use. The host
+// closes it when the call ends.
+type Session struct {
+	grant  *Grant
+	budget *budget
+	ctx    context.Context // ends with the session
+	end    context.CancelCauseFunc
+	// turn is held by the action at work.
+	turn chan struct{}
+
+	mu      sync.Mutex
+	pending int
+	running sync.WaitGroup
+
+	tab *tab // guarded by turn; nil without a page
+	// unsure is set after an action that was given up: the page may hang. It is guarded by turn.
+	unsure bool
+}
+
+// Quick implements [abi.Quick]: every action only begins.
+func (*Session) Quick() []string {
+	return []string{
+		"session.open", "session.click", "session.fill", "session.press", "session.wait-for", "session.text", "session.html", "session.markdown",
+		"session.evaluate", "session.screenshot", "session.pdf", "session.download", "session.leave",
+	}
+}
+
+// Lists implements [abi.Bounded].
+func (*Session) Lists() map[string]int { return nil }
+
+var errSession = abi.Errorf(abi.CodeUnavailable, "the session was closed")
+
+// Close ends the session and its actions. Its page ends soon after, and until then keeps its place. Closing again does nothing.
+func (s *Session) Close() error {
+	s.end(errSession) // the page ends with it
+	s.running.Wait()
+	return nil
+}
+
+// action is what one action does with a page.
+type action func(ctx context.Context, t *tab) (result, error)
+
+// need says what page an action needs.
+type need int
+
+const (
+	openPage need = iota // one that is open
+	anyPage              // one is made if none is open
+	noPage               // what is open is dropped
+)
+
+// begin runs an action beside the guest. A step names it in a test.
+func (s *Session) begin(ctx context.Context, step string, needs need, do action) (*Pending, error) {
+	if s.grant.answers != nil {
+		p := &Pending{cancel: func(error) {}}
+		p.finish(s.grant.answers(step))
+		return p, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ctx.Err() != nil:
+		return nil, errSession
+	case s.pending == maxPending:
+		return nil, abi.Errorf(abi.CodeExhausted, "actions of a browser that are under way: %d", maxPending)
+	}
+	s.pending++
+	ctx, cancel := context.WithCancelCause(ctx)
+	p := &Pending{cancel: cancel}
+	s.running.Go(func() {
+		stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) }) //nolint:contextcheck // an action ends with its session too
+		outcome, err := s.run(ctx, needs, do)
+		stop()
+		cancel(nil)
+		p.finish(outcome, err)
+		s.mu.Lock()
+		s.pending--
+		s.mu.Unlock()
+	})
+	return p, nil
+}
+
+var errNoPage = abi.Errorf(abi.CodeInvalid, "no page is open: call open first")
+
+// run runs an action when those before it have ended.
+func (s *Session) run(ctx context.Context, needs need, do action) (result, error) {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return result{}, context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.grant.times().action, abi.ErrTimedOut)
+	defer cancel()
+	if s.tab != nil && s.tab.isGone() {
+		why := s.tab.over.cause()
+		s.tab.close(ctx, why)
+		s.tab = nil
+		if needs == openPage {
+			return result{}, why
+		}
+	}
+	if s.tab != nil && s.unsure && needs != noPage && !s.answers(ctx) {
+		s.tab.close(ctx, errClosedTab)
+		s.tab = nil
+		if needs == openPage {
+			return result{}, abi.Errorf(abi.CodeUnavailable, "the page did not answer any more, and was closed; open it again")
+		}
+	}
+	s.unsure = false
+	if needs == noPage {
+		if s.tab != nil {
+			s.tab.close(ctx, errClosedTab)
+			s.tab = nil
+		}
+		return result{}, nil
+	}
+	if s.tab == nil {
+		if needs == openPage {
+			return result{}, errNoPage
+		}
+		if err := s.newTab(ctx); err != nil {
+			return result{}, err
+		}
+	}
+	t := s.tab
+	outcome, err := do(ctx, t)
+	if err != nil {
+		outcome.close()
+		err = t.explain(ctx, err)
+		if ctx.Err() != nil || errors.Is(err, abi.ErrTimedOut) {
+			s.unsure = true
+			t.browser.Send(t.session, "Page.stopLoading", nil)
+			t.browser.Send(t.session, "Runtime.terminateExecution", nil)
+		}
+		return result{}, err
+	}
+	return outcome, nil
+}
+
+func (s *Session) newTab(ctx context.Context) error {
+	left, err := s.budget.left()
+	if err != nil {
+		return err
+	}
+	t, err := s.grant.engine.newTab(ctx, s.grant.place, func(l net.Listener) (exit, error) { return s.grant.open(s.ctx, l, s.budget) }, s.budget)
+	if err != nil {
+		return err
+	}
+	timer := time.AfterFunc(left, func() { t.over.end(s.budget.overtime()) })
+	forget := context.AfterFunc(s.ctx, func() { t.over.end(context.Cause(s.ctx)) }) //nolint:contextcheck // the page lives as long as the session
+	t.over.OnReady(func() {
+		timer.Stop()
+		forget()
+	})
+	s.tab = t
+	return nil
+}
+
+// answers reports whether the page still answers.
+func (s *Session) answers(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, s.tab.engine.options.times.answer)
+	defer cancel()
+	return s.tab.call(ctx, "Runtime.evaluate", map[string]any{"expression": "0"}, nil) == nil
+}
+
+// Pending is an action that is under way: the resource `pending`. It is safe for concurrent use. Its holder closes it, which gives up an
+// action that has not ended.
+type Pending struct {
+	cancel context.CancelCauseFunc
+	done   abi.Pollable
+
+	mu     sync.Mutex
+	result result
+	err    error
+	taken  bool
+}
+
+// Quick implements [abi.Quick].
+func (*Pending) Quick() []string { return []string{"pending.subscribe"} }
+
+// Subscribe returns a pollable that is ready when the action has ended.
+func (p *Pending) Subscribe(context.Context) *abi.Pollable { return &p.done }
+
+func (p *Pending) finish(r result, err error) {
+	p.mu.Lock()
+	if p.taken { // nobody wants it any more
+		r.close()
+		r = result{}
+	}
+	p.result, p.err = r, err
+	p.mu.Unlock()
+	p.done.SetReady()
+}
+
+// Take waits for the action and hands over its outcome, which can be taken once.
+func (p *Pending) Take(ctx context.Context) (Outcome, error) {
+	if err := p.done.Wait(ctx); err != nil {
+		return Outcome{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.err != nil:
+		return Outcome{}, p.err
+	case p.taken:
+		return Outcome{}, abi.Errorf(abi.CodeInvalid, "the outcome was taken already")
+	}
+	p.taken = true
+	if p.result.text == nil {
+		return p.result.Outcome, nil
+	}
+	defer p.result.close()
+	text, err := p.result.text.Text(ctx, abi.MaxText)
+	return Outcome{Case: OutcomeText, Text: &text}, err
+}
+
+var errDropped = abi.Errorf(abi.CodeUnavailable, "the action was given up")
+
+// Close implements [io.Closer].
+func (p *Pending) Close() error {
+	p.cancel(errDropped)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.taken {
+		p.taken = true
+		p.result.close()
+	}
+	return nil
+}
+
+// Page is the record `page`.
+type Page struct {
+	URL, Title string
+	Status     uint16
+}
+
+// OutcomeCase is a case of [Outcome].
+type OutcomeCase uint8
+
+// The cases of the variant `outcome`, in its order.
+const (
+	OutcomeNothing OutcomeCase = iota
+	OutcomePage
+	OutcomeText
+	OutcomeBlob
+)
+
+// Outcome is the variant `outcome`: what an action returns. The field of its case is set.
+type Outcome struct {
+	Case OutcomeCase
+	Page *Page
+	Text *string
+	Blob *blob.Blob
+}
+
+// result is an outcome that nobody has taken. A text is in a blob, so that texts nobody takes are bounded as blobs are.
+type result struct {
+	Outcome
+	text *blob.Blob
+}
+
+func (r result) close() {
+	for _, b := range []*blob.Blob{r.Blob, r.text} {
+		if b != nil {
+			_ = b.Close() // what it holds is temporary
+		}
+	}
+}
+
+// Awaited is the variant `awaited`: what WaitFor waits for. The field of its case is set.
+type Awaited struct {
+	Case                AwaitedCase
+	Selector, Text, URL *string
+}
+
+// AwaitedCase is a case of [Awaited].
+type AwaitedCase uint8
+
+// The cases of the variant `awaited`, in its order.
+const (
+	AwaitedSelector AwaitedCase = iota
+	AwaitedText
+	AwaitedURL
+)
