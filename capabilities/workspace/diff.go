@@ -30,10 +30,19 @@ func hold(ctx context.Context, what string) (leave func(), err error) {
 // Diff returns a unified diff with three lines of context, which is empty if the files are equal. It is always correct, and short if
 // the files differ in up to some hundred places. The error is [abi.ErrTooLarge] if one file has more than 1 MiB; others are those of
 // Read.
-func (d *Directory) Diff(ctx context.Context, before, after string) (string, error) {
+func (d *Directory) Diff(ctx context.Context, before, after string) (diff string, err error) {
+	err = abi.WithinRoom(ctx, func(room int64) (wants int64, err error) {
+		diff, wants, err = d.diff(ctx, before, after, room)
+		return wants, err
+	})
+	return diff, err
+}
+
+// diff is Diff within room. If the result could exceed it, diff returns the size that it wants instead.
+func (d *Directory) diff(ctx context.Context, before, after string, room int64) (diff string, wants int64, err error) {
 	leave, err := hold(ctx, "diff")
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	defer leave()
 	var texts [2]string
@@ -45,11 +54,14 @@ func (d *Directory) Diff(ctx context.Context, before, after string) (string, err
 			return err
 		})
 		if err != nil {
-			return "", err
+			return "", 0, err
 		}
 		if len(texts[i]) > maxDiff {
-			return "", &abi.Error{Code: abi.CodeTooLarge, Size: uint64(len(texts[i]))}
+			return "", 0, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(len(texts[i]))}
 		}
 	}
-	return linediff.Unified("a"+paths[0], "b"+paths[1], texts[0], texts[1]), nil
+	if wants = linediff.Most("a"+paths[0], "b"+paths[1], texts[0], texts[1]); wants > room {
+		return "", wants, nil
+	}
+	return linediff.Unified("a"+paths[0], "b"+paths[1], texts[0], texts[1]), 0, nil
 }
