@@ -99,6 +99,13 @@ type Opener interface {
 	Open(ctx context.Context, s *Site) (abi.Capability, error)
 }
 
+// Laster is a grant whose capability can last from call to call, with what calls leave in it, such as an open page.
+type Laster interface {
+	Grant
+	// Last is Open for a capability that its calls share. The site holds it.
+	Last(ctx context.Context, s *Site) (abi.Capability, error)
+}
+
 // Owner is a grant of a store that a manifest requests without a name.
 type Owner interface {
 	Grant

@@ -128,6 +128,25 @@ func (s *State) Env(ctx context.Context, bindings []Binding) (map[string]abi.Cap
 	return env, nil
 }
 
+// Last is Env for bindings whose capabilities last from call to call, where their kind can do that.
+func (s *State) Last(ctx context.Context, bindings []Binding) (map[string]abi.Capability, error) {
+	lasting := slices.Clone(bindings)
+	for i, b := range lasting {
+		if g, ok := b.Grant.(capability.Laster); ok {
+			lasting[i].Grant = opener{g}
+		}
+	}
+	return s.Env(ctx, lasting)
+}
+
+// opener opens what lasts.
+type opener struct{ capability.Laster }
+
+// Open implements [capability.Opener].
+func (o opener) Open(ctx context.Context, s *capability.Site) (abi.Capability, error) {
+	return o.Last(ctx, s)
+}
+
 // UnboundError is a binding of an interface that only a program which embeds the host can provide.
 type UnboundError struct{ Binding, Interface string }
 

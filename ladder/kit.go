@@ -63,6 +63,8 @@ type set struct {
 // sets are the tools that are written in TypeScript. Each has the binding of its name, and the bindings of those below that it needs.
 var sets = []set{
 	{"workspace", Workspace, []string{"workspace"}},
+	{"browser", Browser, []string{"browser", "workspace"}},
+	{"sandbox", Sandbox, []string{"sandbox", "workspace"}},
 }
 
 // interfaces are those of the set's bindings.

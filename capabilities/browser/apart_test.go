@@ -86,7 +86,7 @@ await new Promise((done) => { indexedDB.open('a').onsuccess = done }); })()`
 		p, err = s.Evaluate(t.Context(), keep, "[]")
 		text(t, p, err)
 	}
-	if one.tab.browser.Pid() != other.tab.browser.Pid() {
+	if one.held.tab.browser.Pid() != other.held.tab.browser.Pid() {
 		t.Error("one scope has two browsers")
 	}
 	p, err := one.Leave(t.Context())
@@ -111,7 +111,7 @@ func TestScopesAreApart(t *testing.T) {
 	two := sessionAt(t, site, rights.Own("user.ada.two", "web").(Rights))
 	open(t, one, url)
 	open(t, two, url)
-	if one.tab.browser.Pid() == two.tab.browser.Pid() {
+	if one.held.tab.browser.Pid() == two.held.tab.browser.Pid() {
 		t.Error("they share a browser")
 	}
 }
@@ -125,7 +125,7 @@ func TestCrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	process, err := os.FindProcess(s.tab.browser.Pid())
+	process, err := os.FindProcess(s.held.tab.browser.Pid())
 	if err == nil {
 		err = process.Kill()
 	}
@@ -149,8 +149,8 @@ func TestPageCrash(t *testing.T) {
 	url, rule := serve(t, bombs())
 	s := newSession(t, rule)
 	open(t, s, url+"/ok")
-	s.tab.browser.Send(s.tab.session, "Page.crash", nil)
-	<-s.tab.over.Done()
+	s.held.tab.browser.Send(s.held.tab.session, "Page.crash", nil)
+	<-s.held.tab.over.Done()
 	p, err := s.Text(t.Context(), nil)
 	if err := failed(t, p, err); err == nil || !strings.Contains(err.Error(), "the page crashed") {
 		t.Errorf("got %v", err)

@@ -204,11 +204,11 @@ func TestWaysOut(t *testing.T) {
 						case v.never:
 						default:
 							eventually(t, "the proxy has denied nothing", func() bool {
-								s.turn <- struct{}{}
-								if s.tab != nil {
-									seen = append(seen, s.tab.out.Denied()...)
+								s.held.turn <- struct{}{}
+								if s.held.tab != nil {
+									seen = append(seen, s.held.tab.out.Denied()...)
 								}
-								<-s.turn
+								<-s.held.turn
 								return len(seen) > 0
 							})
 							if len(seen) == 0 {

@@ -19,7 +19,7 @@ func BenchmarkPage(b *testing.B) {
 	open(b, first, url)
 	var fresh, same []time.Duration
 	for b.Loop() {
-		s := &Session{grant: first.grant, budget: first.budget, turn: make(chan struct{}, 1), ctx: first.ctx, end: func(error) {}}
+		s := &Session{grant: first.grant, budget: first.budget, held: newHeld(first.ctx), ctx: first.ctx, end: func(error) {}}
 		since := time.Now()
 		open(b, s, url)
 		p, err := s.Markdown(b.Context())
@@ -30,7 +30,7 @@ func BenchmarkPage(b *testing.B) {
 		p, err = s.Markdown(b.Context())
 		text(b, p, err)
 		same = append(same, time.Since(since))
-		s.tab.close(b.Context(), errSession)
+		s.held.tab.close(b.Context(), errSession)
 	}
 	b.ReportMetric(float64(median(fresh).Microseconds())/1000, "ms/new-session")
 	b.ReportMetric(float64(median(same).Microseconds())/1000, "ms/same-session")
@@ -41,13 +41,13 @@ func BenchmarkMemory(b *testing.B) {
 	url, rule := serve(b, site())
 	first := newSession(b, rule)
 	open(b, first, url)
-	browser := first.tab.browser
+	browser := first.held.tab.browser
 	var each []float64
 	for b.Loop() {
 		before := browser.Memory()
 		var all []*Session
 		for range maxTabs - 1 {
-			s := &Session{grant: first.grant, budget: Budget{}.start(), turn: make(chan struct{}, 1), ctx: first.ctx, end: func(error) {}}
+			s := &Session{grant: first.grant, budget: Budget{}.start(), held: newHeld(first.ctx), ctx: first.ctx, end: func(error) {}}
 			open(b, s, url)
 			p, err := s.Markdown(b.Context())
 			text(b, p, err)
@@ -55,7 +55,7 @@ func BenchmarkMemory(b *testing.B) {
 		}
 		each = append(each, float64(browser.Memory()-before)/float64(len(all))/(1<<20))
 		for _, s := range all {
-			s.tab.close(b.Context(), errSession)
+			s.held.tab.close(b.Context(), errSession)
 		}
 	}
 	slices.Sort(each)

@@ -266,9 +266,9 @@ func TestCallEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "it does not begin", func() bool {
-			s.tab.mu.Lock()
-			defer s.tab.mu.Unlock()
-			return s.tab.loading
+			s.held.tab.mu.Lock()
+			defer s.held.tab.mu.Unlock()
+			return s.held.tab.loading
 		})
 		since := time.Now()
 		cancel()
@@ -354,7 +354,7 @@ func TestPopups(t *testing.T) {
 	s := sessionAt(t, quickSite(t), Rights{Rules: ruleList(rule)})
 	open(t, s, url+"/popups")
 	var targets struct{ TargetInfos []struct{ Type, URL string } }
-	if err := s.tab.browser.Call(t.Context(), "", "Target.getTargets", nil, &targets); err != nil {
+	if err := s.held.tab.browser.Call(t.Context(), "", "Target.getTargets", nil, &targets); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(targets.TargetInfos); n > 3 {

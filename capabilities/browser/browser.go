@@ -127,6 +127,44 @@ type Grant struct {
 	open func(ctx context.Context, l net.Listener, b *budget) (exit, error)
 	// answers gives outcomes in place of a browser, in an extension's test. It is nil otherwise.
 	answers func(step string) (result, error)
+	// lasting is the page of all calls, if it lasts.
+	lasting *held
+}
+
+// held is a page with its state: that of one call, or the one that lasts.
+type held struct {
+	ctx context.Context // ends when no page is wanted any more
+	end context.CancelCauseFunc
+	// turn is held by the action at work.
+	turn chan struct{}
+	tab  *tab // guarded by turn; nil without a page
+	// unsure is set after an action that was given up: the page may hang. It is guarded by turn.
+	unsure bool
+}
+
+func newHeld(ctx context.Context) *held {
+	h := &held{turn: make(chan struct{}, 1)}
+	h.ctx, h.end = context.WithCancelCause(ctx)
+	return h
+}
+
+// pageIdle is how long a page lasts that nobody uses, because it takes one of the engine's places.
+const pageIdle = 5 * time.Minute
+
+// Lasting returns a grant whose calls share one page, which stays open between them, for at most five minutes without an action. Each page
+// has a budget of its own. The caller closes the grant.
+func (g *Grant) Lasting() *Grant {
+	same := *g
+	same.lasting = newHeld(context.Background())
+	return &same
+}
+
+// Close closes the page of a lasting grant. It is idempotent, and does nothing for another grant.
+func (g *Grant) Close() error {
+	if g.lasting != nil {
+		g.lasting.end(errSession)
+	}
+	return nil
 }
 
 // Interface implements abi.Capability.
@@ -138,8 +176,11 @@ func (*Grant) Quick() []string { return []string{"get"} }
 // Open implements abi.Opener: it returns a *[Session]. No browser starts before its first action.
 func (g *Grant) Open(ctx context.Context) (any, error) {
 	b := abi.OfCall(ctx, budgetKey{g.budget}, g.budget.start)
-	s := &Session{grant: g, budget: b, turn: make(chan struct{}, 1)}
+	s := &Session{grant: g, budget: b, held: g.lasting}
 	s.ctx, s.end = context.WithCancelCause(ctx)
+	if s.held == nil {
+		s.held = newHeld(s.ctx)
+	}
 	return s, nil
 }
 
@@ -153,16 +194,11 @@ type Session struct {
 	budget *budget
 	ctx    context.Context // ends with the session
 	end    context.CancelCauseFunc
-	// turn is held by the action at work.
-	turn chan struct{}
+	held   *held
 
 	mu      sync.Mutex
 	pending int
 	running sync.WaitGroup
-
-	tab *tab // guarded by turn; nil without a page
-	// unsure is set after an action that was given up: the page may hang. It is guarded by turn.
-	unsure bool
 }
 
 // Quick implements [abi.Quick]: every action only begins.
@@ -233,37 +269,37 @@ var errNoPage = abi.Errorf(abi.CodeInvalid, "no page is open: call open first")
 // run runs an action when those before it have ended.
 func (s *Session) run(ctx context.Context, needs need, do action) (result, error) {
 	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+	case s.held.turn <- struct{}{}:
+		defer func() { <-s.held.turn }()
 	case <-ctx.Done():
 		return result{}, context.Cause(ctx)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.grant.times().action, abi.ErrTimedOut)
 	defer cancel()
-	if s.tab != nil && s.tab.isGone() {
-		why := s.tab.over.cause()
-		s.tab.close(ctx, why)
-		s.tab = nil
+	if s.held.tab != nil && s.held.tab.isGone() {
+		why := s.held.tab.over.cause()
+		s.held.tab.close(ctx, why)
+		s.held.tab = nil
 		if needs == openPage {
 			return result{}, why
 		}
 	}
-	if s.tab != nil && s.unsure && needs != noPage && !s.answers(ctx) {
-		s.tab.close(ctx, errClosedTab)
-		s.tab = nil
+	if s.held.tab != nil && s.held.unsure && needs != noPage && !s.answers(ctx) {
+		s.held.tab.close(ctx, errClosedTab)
+		s.held.tab = nil
 		if needs == openPage {
 			return result{}, abi.Errorf(abi.CodeUnavailable, "the page did not answer any more, and was closed; open it again")
 		}
 	}
-	s.unsure = false
+	s.held.unsure = false
 	if needs == noPage {
-		if s.tab != nil {
-			s.tab.close(ctx, errClosedTab)
-			s.tab = nil
+		if s.held.tab != nil {
+			s.held.tab.close(ctx, errClosedTab)
+			s.held.tab = nil
 		}
 		return result{}, nil
 	}
-	if s.tab == nil {
+	if s.held.tab == nil {
 		if needs == openPage {
 			return result{}, errNoPage
 		}
@@ -271,13 +307,16 @@ func (s *Session) run(ctx context.Context, needs need, do action) (result, error
 			return result{}, err
 		}
 	}
-	t := s.tab
+	t := s.held.tab
+	if t.idle != nil {
+		t.idle.Reset(pageIdle)
+	}
 	outcome, err := do(ctx, t)
 	if err != nil {
 		outcome.close()
 		err = t.explain(ctx, err)
 		if ctx.Err() != nil || errors.Is(err, abi.ErrTimedOut) {
-			s.unsure = true
+			s.held.unsure = true
 			t.browser.Send(t.session, "Page.stopLoading", nil)
 			t.browser.Send(t.session, "Runtime.terminateExecution", nil)
 		}
@@ -287,29 +326,39 @@ func (s *Session) run(ctx context.Context, needs need, do action) (result, error
 }
 
 func (s *Session) newTab(ctx context.Context) error {
-	left, err := s.budget.left()
+	b := s.budget
+	if s.grant.lasting != nil { // the page outlives the call
+		b = s.grant.budget.start()
+	}
+	left, err := b.left()
 	if err != nil {
 		return err
 	}
-	t, err := s.grant.engine.newTab(ctx, s.grant.place, func(l net.Listener) (exit, error) { return s.grant.open(s.ctx, l, s.budget) }, s.budget)
+	t, err := s.grant.engine.newTab(ctx, s.grant.place, func(l net.Listener) (exit, error) { return s.grant.open(s.held.ctx, l, b) }, b)
 	if err != nil {
 		return err
 	}
-	timer := time.AfterFunc(left, func() { t.over.end(s.budget.overtime()) })
-	forget := context.AfterFunc(s.ctx, func() { t.over.end(context.Cause(s.ctx)) }) //nolint:contextcheck // the page lives as long as the session
+	timer := time.AfterFunc(left, func() { t.over.end(b.overtime()) })
+	forget := context.AfterFunc(s.held.ctx, func() { t.over.end(context.Cause(s.held.ctx)) }) //nolint:contextcheck // the page lives as long as what holds it
+	if s.grant.lasting != nil {
+		t.idle = time.AfterFunc(pageIdle, func() { t.over.end(errIdle) })
+	}
 	t.over.OnReady(func() {
 		timer.Stop()
 		forget()
+		if t.idle != nil {
+			t.idle.Stop()
+		}
 	})
-	s.tab = t
+	s.held.tab = t
 	return nil
 }
 
 // answers reports whether the page still answers.
 func (s *Session) answers(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, s.tab.engine.options.times.answer)
+	ctx, cancel := context.WithTimeout(ctx, s.held.tab.engine.options.times.answer)
 	defer cancel()
-	return s.tab.call(ctx, "Runtime.evaluate", map[string]any{"expression": "0"}, nil) == nil
+	return s.held.tab.call(ctx, "Runtime.evaluate", map[string]any{"expression": "0"}, nil) == nil
 }
 
 // Pending is an action that is under way: the resource `pending`. It is safe for concurrent use. Its holder closes it, which gives up an

@@ -431,6 +431,21 @@ const engineFile = "browser"
 
 // Open implements [capability.Opener].
 func (g Rights) Open(ctx context.Context, s *capability.Site) (abi.Capability, error) {
+	return g.open(ctx, s)
+}
+
+// Last implements [capability.Laster]: the page stays open from call to call.
+func (g Rights) Last(ctx context.Context, s *capability.Site) (abi.Capability, error) {
+	opened, err := g.open(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	lasting := opened.Lasting()
+	s.Hold(lasting, lasting.Close)
+	return lasting, nil
+}
+
+func (g Rights) open(ctx context.Context, s *capability.Site) (*Grant, error) {
 	engine, err := capability.Store(ctx, s, engineFile, func(context.Context, string) (*Engine, error) {
 		o, _ := s.Options(Kind).(EngineOptions)
 		return NewEngine(o), nil

@@ -25,6 +25,7 @@ type tab struct {
 	done                              func()
 	budget                            *budget
 	opened                            time.Time
+	idle                              *time.Timer // ends a page that lasts; nil for another one
 
 	over ending
 
@@ -111,6 +112,7 @@ func (e *Engine) newTab(ctx context.Context, at place, open newExit, b *budget) 
 var (
 	errClosedTab = abi.Errorf(abi.CodeUnavailable, "the page was closed")
 	errCrashed   = abi.Errorf(abi.CodeUnavailable, "the browser crashed; open the page again")
+	errIdle      = abi.Errorf(abi.CodeUnavailable, "the page was closed because nobody used it for %s; open it again", pageIdle)
 	errPage      = abi.Errorf(abi.CodeUnavailable, "the page crashed; open it again")
 	errEvents    = abi.Errorf(abi.CodeExhausted, "events of a page: %d", maxEvents)
 )

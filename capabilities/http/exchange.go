@@ -213,8 +213,21 @@ func (e *Exchange) Head(ctx context.Context) (Head, error) {
 	if err := wait(ctx, &e.headed); err != nil {
 		return Head{}, err
 	}
-	return e.head, e.err
+	if e.err != nil {
+		return Head{}, e.err
+	}
+	size := int64(len(e.head.URL))
+	for _, h := range e.head.Headers {
+		size += perRecord + int64(len(h.Name)+len(h.Value))
+	}
+	if err := abi.Room(ctx, size); err != nil {
+		return Head{}, fmt.Errorf("wait for room: %w", err)
+	}
+	return e.head, nil
 }
+
+// perRecord and perText are what a record and a text of an answer take besides what they hold.
+const perRecord, perText = 1000, 60
 
 func wait(ctx context.Context, until *abi.Pollable) error {
 	if err := until.Wait(ctx); err != nil {

@@ -293,11 +293,19 @@ func (c *Client) Narrow(_ context.Context, rules []WitRule) (*Client, error) {
 // Rules returns the rules of c's last narrowing, or else the rules of
 // the grant, with defaults filled in. For a narrowed client it is an
 // upper bound: earlier narrowings and Options.Within may allow less.
-func (c *Client) Rules(context.Context) []WitRule {
+func (c *Client) Rules(ctx context.Context) []WitRule {
 	set := c.grant.rules
 	if len(c.narrowed) > 0 {
 		set = c.narrowed[0]
 	}
+	size := int64(0)
+	for _, r := range set {
+		size += perRecord + int64(len(r.Scheme)+len(r.Host)+len(r.Path))
+		for _, text := range slices.Concat(r.Methods, r.Headers) {
+			size += perText + int64(len(text))
+		}
+	}
+	_ = abi.Room(ctx, size) // an error ends the call when the rules cross
 	rules := make([]WitRule, len(set))
 	for i, r := range set {
 		rules[i] = WitRule{

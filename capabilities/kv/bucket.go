@@ -66,10 +66,16 @@ func (b *Bucket) Get(ctx context.Context, key string) (*string, error) {
 		return nil, err
 	}
 	var value *string
-	err := b.store.db.Read(ctx, func(c *sqlite.Conn) (err error) {
-		// A lookup takes less time than starting a goroutine that watches ctx.
-		value, err = b.value(context.WithoutCancel(ctx), c, key)
-		return err
+	err := abi.WithinRoom(ctx, func(room int64) (wants int64, err error) {
+		err = b.store.db.Read(ctx, func(c *sqlite.Conn) (err error) {
+			// A lookup takes less time than starting a goroutine that watches ctx.
+			value, err = b.value(context.WithoutCancel(ctx), c, key)
+			return err
+		})
+		if err == nil && value != nil && int64(len(*value)) > room {
+			wants, value = int64(len(*value)), nil
+		}
+		return wants, err
 	})
 	if err == nil && value != nil {
 		err = abi.Charge(ctx, len(*value))

@@ -177,6 +177,21 @@ func (g Rights) Hosts() []string {
 
 // Open implements [capability.Opener].
 func (g Rights) Open(_ context.Context, s *capability.Site) (abi.Capability, error) {
+	return g.open(s)
+}
+
+// Last implements [capability.Laster]: the container goes on from call to call.
+func (g Rights) Last(_ context.Context, s *capability.Site) (abi.Capability, error) {
+	opened, err := g.open(s)
+	if err != nil {
+		return nil, err
+	}
+	lasting := opened.Lasting()
+	s.Hold(lasting, lasting.Close)
+	return lasting, nil
+}
+
+func (g Rights) open(s *capability.Site) (*Grant, error) {
 	o, _ := s.Options(Kind).(Options)
 	o.Dir = cmp.Or(o.Dir, filepath.Join(s.Dir, "sandbox"))
 	o.Site = s

@@ -81,6 +81,90 @@ type Grant struct {
 	allowed []string // paths that may be copied to directories on disk although programs act on them
 	make    func(ctx context.Context) (machine, error)
 	log     *slog.Logger
+	// lasting is the container of all calls, if it lasts.
+	lasting *held
+}
+
+// held is a container with what is known of its tree: that of one call, or the one that lasts.
+type held struct {
+	starting sync.Mutex // held while the container starts
+	machine  machine
+	failed   error
+	ended    bool // no container starts any more
+
+	copying sync.Mutex // held while a copy is made
+	synced  map[place]*history
+
+	mu    sync.Mutex
+	users int         // calls that have it
+	idle  *time.Timer // runs while there are none
+}
+
+func newHeld() *held { return &held{synced: map[place]*history{}} }
+
+// close ends the container, if it has started. With end, none starts later.
+func (h *held) close(end bool) error {
+	h.starting.Lock()
+	defer h.starting.Unlock()
+	h.ended = h.ended || end
+	h.failed = nil
+	m := h.machine
+	if m == nil {
+		return nil
+	}
+	h.machine = nil
+	h.copying.Lock() // nothing of the tree is left
+	clear(h.synced)
+	h.copying.Unlock()
+	return m.close()
+}
+
+// idleTime is how long a container lasts that nobody uses, because it takes memory and one of the site's places.
+const idleTime = 10 * time.Minute
+
+// use counts a call of a container that lasts.
+func (h *held) use(log *slog.Logger, users int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.users += users
+	if h.idle != nil {
+		h.idle.Stop()
+	}
+	if h.users > 0 {
+		return
+	}
+	h.idle = time.AfterFunc(idleTime, func() {
+		h.mu.Lock()
+		unused := h.users == 0
+		h.mu.Unlock()
+		if !unused {
+			return
+		}
+		if err := h.close(false); err != nil {
+			log.Warn("end an idle sandbox", "error", err)
+		}
+	})
+}
+
+// Lasting returns a grant whose calls share one container, which goes on between them, for at most ten minutes without a call. Its working
+// tree stays, so that only what has changed is copied. The caller closes the grant.
+func (g *Grant) Lasting() *Grant {
+	same := *g
+	same.lasting = newHeld()
+	return &same
+}
+
+// Close ends the container of a lasting grant. It is idempotent, and does nothing for another grant. Calls must have ended.
+func (g *Grant) Close() error {
+	if g.lasting == nil {
+		return nil
+	}
+	g.lasting.mu.Lock()
+	if g.lasting.idle != nil {
+		g.lasting.idle.Stop()
+	}
+	g.lasting.mu.Unlock()
+	return g.lasting.close(true)
 }
 
 // Interface implements [abi.Capability].
@@ -92,7 +176,13 @@ func (*Grant) Quick() []string { return []string{"get"} }
 // Open implements [abi.Opener]. The container starts when it is first used.
 func (g *Grant) Open(ctx context.Context) (any, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	return &Sandbox{grant: g, ctx: ctx, cancel: cancel, synced: map[place]*history{}}, nil
+	s := &Sandbox{grant: g, ctx: ctx, cancel: cancel, held: g.lasting}
+	if s.held == nil {
+		s.held = newHeld()
+	} else {
+		s.held.use(g.log, 1)
+	}
+	return s, nil
 }
 
 // Sandbox is the container of a call: the resource `container`. It is safe for concurrent use.
@@ -101,12 +191,7 @@ type Sandbox struct {
 	ctx    context.Context //nolint:containedctx // ends when the sandbox is closed; what was started outlives the operation that started it
 	cancel context.CancelFunc
 
-	starting sync.Mutex // held while the container starts
-	machine  machine
-	failed   error
-
-	copying sync.Mutex // held while a copy is made
-	synced  map[place]*history
+	held *held
 
 	mu      sync.Mutex
 	running int
@@ -130,10 +215,14 @@ func (*Sandbox) Lists() map[string]int {
 
 // open returns the machine, which it starts if necessary. Its error is for the guest.
 func (s *Sandbox) open(ctx context.Context) (machine, error) {
-	s.starting.Lock()
-	defer s.starting.Unlock()
-	if s.machine != nil || s.failed != nil {
-		return s.machine, s.failed
+	h := s.held
+	h.starting.Lock()
+	defer h.starting.Unlock()
+	if h.ended {
+		return nil, abi.Errorf(abi.CodeUnavailable, "the sandbox is closed")
+	}
+	if h.machine != nil || h.failed != nil {
+		return h.machine, h.failed
 	}
 	m, err := s.grant.make(ctx)
 	if err != nil {
@@ -144,10 +233,10 @@ func (s *Sandbox) open(ctx context.Context) (machine, error) {
 			return nil, known
 		}
 		s.grant.log.Error("a sandbox does not start", "error", err)
-		s.failed = abi.Errorf(abi.CodeUnavailable, "the sandbox does not start on this machine; stile doctor says what it lacks")
-		return nil, s.failed
+		h.failed = abi.Errorf(abi.CodeUnavailable, "the sandbox does not start on this machine; stile doctor says what it lacks")
+		return nil, h.failed
 	}
-	s.machine = m
+	h.machine = m
 	return m, nil
 }
 
@@ -204,12 +293,11 @@ func (s *Sandbox) Close() error {
 	s.mu.Unlock()
 	s.cancel()
 	s.work.Wait()
-	s.starting.Lock()
-	defer s.starting.Unlock()
-	if s.machine == nil {
+	if s.grant.lasting != nil {
+		s.held.use(s.grant.log, -1)
 		return nil
 	}
-	return s.machine.close()
+	return s.held.close(true)
 }
 
 // Stream is the enum `stream`.

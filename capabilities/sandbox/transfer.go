@@ -87,14 +87,14 @@ func (s *Sandbox) copy(ctx context.Context, directory Directory, folder string, 
 	if err != nil {
 		return err
 	}
-	s.copying.Lock()
-	defer s.copying.Unlock()
+	s.held.copying.Lock()
+	defer s.held.copying.Unlock()
 	at := place{directory.Place(), folder}
-	if s.synced[at] == nil {
-		s.synced[at] = &history{}
+	if s.held.synced[at] == nil {
+		s.held.synced[at] = &history{}
 	}
 	one := &copier{
-		ctx: ctx, outside: directory, inside: below{m.tree(), folder}, history: s.synced[at], changes: changes,
+		ctx: ctx, outside: directory, inside: below{m.tree(), folder}, history: s.held.synced[at], changes: changes,
 		allowed: s.grant.allowed, most: s.grant.limits.Disk,
 	}
 	err = m.still(func() error {

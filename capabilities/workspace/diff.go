@@ -31,57 +31,72 @@ func hold(ctx context.Context, what string) (leave func(), err error) {
 // the files differ in up to some hundred places. The error is [abi.ErrTooLarge] if one file has more than 1 MiB; others are those of
 // Read.
 func (d *Directory) Diff(ctx context.Context, before, after string) (string, error) {
-	leave, err := hold(ctx, "diff")
-	if err != nil {
-		return "", err
-	}
-	defer leave()
-	var texts, paths [2]string
-	for i, path := range []string{before, after} {
-		err := d.inspect(ctx, d.resolveFile, "diff", path, func(o *op, path string) (err error) {
-			paths[i] = path
-			texts[i], err = o.diffText(path)
-			return err
-		})
-		if err != nil {
-			return "", err
+	return compare(ctx, func() (names, texts [2]string, err error) {
+		for i, path := range []string{before, after} {
+			err := d.inspect(ctx, d.resolveFile, "diff", path, func(o *op, path string) (err error) {
+				names[i] = path
+				texts[i], err = o.diffText(path)
+				return err
+			})
+			if err != nil {
+				return names, texts, err
+			}
 		}
-	}
-	return linediff.Unified("a"+paths[0], "b"+paths[1], texts[0], texts[1]), nil
+		return names, texts, nil
+	})
 }
 
 // DiffRevision is Diff for an earlier content of a path and its content now. The errors are also those of [Directory.ReadRevision].
 func (d *Directory) DiffRevision(ctx context.Context, path string, revision uint64) (string, error) {
-	leave, err := hold(ctx, "diff")
-	if err != nil {
-		return "", err
-	}
-	defer leave()
-	var shown, before, after string
-	err = d.inspect(ctx, d.resolveFile, "diff", path, func(o *op, path string) error {
-		a, err := o.archive()
+	return compare(ctx, func() (names, texts [2]string, err error) {
+		err = d.inspect(ctx, d.resolveFile, "diff", path, func(o *op, path string) error {
+			a, err := o.archive()
+			if err != nil {
+				return err
+			}
+			place, n, err := o.file(path)
+			if err != nil {
+				return err
+			}
+			past, err := find(a, path, place, revision)
+			if err != nil {
+				return err
+			}
+			names = [2]string{fmt.Sprintf("%s@%d", path, revision), path}
+			for i, n := range []*node{past, n} {
+				if texts[i], err = (openFile{o, place, path, n}).diffText(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		return names, texts, err
+	})
+}
+
+// compare makes a diff of two texts, once there is room for it.
+func compare(ctx context.Context, read func() (names, texts [2]string, err error)) (diff string, err error) {
+	err = abi.WithinRoom(ctx, func(room int64) (wants int64, err error) {
+		leave, err := hold(ctx, "diff")
 		if err != nil {
-			return err
+			return 0, err
 		}
-		place, n, err := o.file(path)
+		defer leave()
+		names, texts, err := read()
 		if err != nil {
-			return err
+			return 0, err
 		}
-		past, err := find(a, path, place, revision)
-		if err != nil {
-			return err
+		before, after := "a"+names[0], "b"+names[1]
+		if wants = linediff.Most(before, after, texts[0], texts[1]); wants > room {
+			return wants, nil
 		}
-		shown = path
-		if before, err = (openFile{o, place, path, past}).diffText(); err != nil {
-			return err
-		}
-		after, err = openFile{o, place, path, n}.diffText()
-		return err
+		diff = linediff.Unified(before, after, texts[0], texts[1])
+		return 0, nil
 	})
 	if err != nil {
 		return "", err
 	}
-	return linediff.Unified(fmt.Sprintf("a%s@%d", shown, revision), "b"+shown, before, after), nil
+	return diff, nil
 }
 
 func (o *op) diffText(path string) (string, error) {

@@ -41,13 +41,6 @@ type Found struct {
 // and does not follow links. A call ends after some work, perhaps without a path; cursor continues after an earlier page. Paths that
 // do not change meanwhile are found exactly once.
 func (d *Directory) Find(ctx context.Context, pattern string, limit uint32, cursor *string) (Found, error) {
-	g, err := d.globs(pattern)
-	if err == nil {
-		err = checkGlobs(g)
-	}
-	if err != nil {
-		return Found{}, err
-	}
 	from, err := d.place("find", limit, cursor)
 	if err != nil {
 		return Found{}, err
@@ -58,6 +51,13 @@ func (d *Directory) Find(ctx context.Context, pattern string, limit uint32, curs
 		found = Found{}
 		size := int64(0)
 		err := d.search(ctx, "find", func(o *op) error {
+			g, err := d.globs(pattern) // here, so that what waits holds no pattern
+			if err == nil {
+				err = checkGlobs(g)
+			}
+			if err != nil {
+				return err
+			}
 			w := walk{op: o, budget: d.budget()}
 			return w.run(g.all[0].prefix, from.path, func(path string, _ Entry) error {
 				if g.match(path) {

@@ -63,30 +63,35 @@ type Matches struct {
 // limit, at most 1,000, and about 1 MiB of text and paths. It does not follow links. A call ends after some work, perhaps without a match;
 // cursor continues after an earlier page, whose other arguments must be the same.
 func (d *Directory) Grep(ctx context.Context, pattern string, search Search, limit uint32, cursor *string) (Matches, error) {
-	s, err := d.searcher(pattern, search, limit)
-	if err != nil {
-		return Matches{}, err
-	}
 	from, err := d.place("grep", limit, cursor)
 	if err != nil {
 		return Matches{}, err
 	}
-	most := int64(maxMatched+(2*MaxContext+1)*maxShown+maxPath) + int64(s.limit)*s.perMatch()
+	var page Matches
+	text := 0
 	err = abi.WithinRoom(ctx, func(room int64) (wants int64, err error) {
-		s.page, s.text, s.paths, s.room = Matches{}, 0, 0, room
-		if err = d.search(ctx, "grep", func(o *op) error { return s.search(walk{op: o, budget: d.budget()}, from) }); errors.Is(err, errNoRoom) {
-			s.page = Matches{}
-			return most, nil
-		}
-		return 0, err
+		err = d.search(ctx, "grep", func(o *op) error {
+			s, err := d.searcher(pattern, search, limit) // here, so that what waits holds no patterns
+			if err != nil {
+				return err
+			}
+			s.room = room
+			if err = s.search(walk{op: o, budget: d.budget()}, from); errors.Is(err, errNoRoom) {
+				wants = int64(maxMatched+(2*MaxContext+1)*maxShown+maxPath) + int64(s.limit)*s.perMatch()
+				return nil
+			}
+			page, text = s.page, s.text
+			return err
+		})
+		return wants, err
 	})
 	if err == nil {
-		err = abi.Charge(ctx, s.text)
+		err = abi.Charge(ctx, text)
 	}
 	if err != nil {
 		return Matches{}, err
 	}
-	return s.page, nil
+	return page, nil
 }
 
 // search makes a page that begins at a place.

@@ -276,6 +276,9 @@ func collect(ctx context.Context, size uint64, options blob.Options, pieces iter
 	return b.Blob()
 }
 
+// perEntry is what an entry of a page takes besides its name.
+const perEntry = 900
+
 // List returns the entries of one directory in byte order of their names: at most limit, at most 1,000. cursor continues
 // after an earlier page.
 func (d *Directory) List(ctx context.Context, path string, limit uint32, cursor *string) (Page, error) {
@@ -288,13 +291,22 @@ func (d *Directory) List(ctx context.Context, path string, limit uint32, cursor 
 	}
 	limit = min(limit, maxEntries)
 	var page Page
-	err = d.inspect(ctx, d.resolve, "list", path, func(o *op, path string) error {
-		place, err := o.directory(path)
-		if err != nil {
+	err = abi.WithinRoom(ctx, func(room int64) (wants int64, err error) {
+		err = d.inspect(ctx, d.resolve, "list", path, func(o *op, path string) error {
+			place, err := o.directory(path)
+			if err != nil {
+				return err
+			}
+			page.Entries, err = o.entries(place, after, int(limit)+1)
 			return err
+		})
+		for _, e := range page.Entries {
+			wants += perEntry + int64(len(e.Name))
 		}
-		page.Entries, err = o.entries(place, after, int(limit)+1)
-		return err
+		if wants > room {
+			page.Entries = nil
+		}
+		return wants, err
 	})
 	if err != nil {
 		return Page{}, err

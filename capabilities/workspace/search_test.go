@@ -643,6 +643,39 @@ func testSearchesTakeTurns(t *testing.T, d *Directory) {
 	all.Wait()
 }
 
+// TestWaitingSearchesHoldNoPatterns has searches wait for places: they have not compiled their patterns yet, which take megabytes.
+func TestWaitingSearchesHoldNoPatterns(t *testing.T) { onBoth(t, testWaitingSearchesHoldNoPatterns) }
+
+func testWaitingSearchesHoldNoPatterns(t *testing.T, d *Directory) {
+	write(t, d, "file", "text")
+	taken := int64(0)
+	for d.volume.searching().TryTake("", 1) {
+		taken++
+	}
+	for name, search := range map[string]func() error{
+		"find": func() error { _, err := d.Find(t.Context(), "[", 10, nil); return err },
+		"grep": func() error { _, err := d.Grep(t.Context(), "(", Search{}, 10, nil); return err },
+		"glob": func() error { _, err := d.Grep(t.Context(), "x", Search{Include: []string{"["}}, 10, nil); return err },
+	} {
+		refused := make(chan error, 1)
+		go func() { refused <- search() }()
+		for d.volume.searching().Waiting() == 0 && len(refused) == 0 {
+			runtime.Gosched()
+		}
+		if len(refused) > 0 {
+			t.Errorf("%s: its pattern was compiled before it had a place", name)
+		}
+		d.volume.searching().GiveBack(1)
+		if err := <-refused; !errors.Is(err, abi.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !d.volume.searching().TryTake("", 1) {
+			t.Fatalf("%s: it kept its place", name)
+		}
+	}
+	d.volume.searching().GiveBack(taken)
+}
+
 // A diff makes one text of the other when each hunk is taken at its word, as git apply does.
 func TestDiffApplies(t *testing.T) {
 	d := opened(t, Options{}).Workspace("w")

@@ -43,7 +43,7 @@ func (m *Manager) Rungs(ctx context.Context, agent string) (Rungs, error) {
 			return Rungs{}, ErrClosed
 		}
 		scope := extension.Scope{Kind: extension.Agent, Owner: agent}
-		env, err := m.options.State.Env(ctx, extension.Own(ladderStore, scope, entry.Bindings))
+		env, err := m.options.State.Last(ctx, extension.Own(ladderStore, scope, entry.Bindings))
 		if err != nil {
 			return Rungs{}, err
 		}

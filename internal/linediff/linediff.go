@@ -14,6 +14,16 @@ func Unified(before, after, old, changed string) string {
 	return unified(label(before), label(after), lines(old), lines(changed))
 }
 
+// Most bounds the bytes of [Unified], without comparing the texts.
+func Most(before, after, old, changed string) int64 {
+	const (
+		perLine = 8   // the first byte, and the part of a header with up to 41 bytes for each seven lines of old
+		ends    = 128 // the first header and three lines, and two lines about missing ends
+	)
+	lines := strings.Count(old, "\n") + strings.Count(changed, "\n")
+	return int64(len(before) + len(after) + len(old) + len(changed) + perLine*lines + ends)
+}
+
 // lines are those of a text, with their ends.
 func lines(text string) []string {
 	all := make([]string, 0, strings.Count(text, "\n")+1)

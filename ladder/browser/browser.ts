@@ -1,5 +1,5 @@
 // The tools of rung 3: one page of a headless browser, which stays open from call to call.
-import { extension, type Browser, type BrowserPage, type Workspace } from "stile";
+import { extension, type Browser, type BrowserPage } from "stile";
 import { budget, within } from "../text";
 
 declare module "stile" {

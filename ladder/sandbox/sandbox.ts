@@ -1,5 +1,5 @@
 // The tools of rung 4: a container with real programs, whose working tree follows the workspace.
-import { extension, type Sandbox, type SandboxChanges, type Workspace } from "stile";
+import { extension, type SandboxChanges } from "stile";
 import { Answer, budget, counted, line, within } from "../text";
 
 declare module "stile" {
