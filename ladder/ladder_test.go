@@ -19,6 +19,7 @@ import (
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
 	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 var update = flag.Bool("update", false, "rewrite definitions.json")
@@ -355,4 +356,26 @@ func TestImports(t *testing.T) {
 	if _, err := l.Run(t.Context(), Code{Text: "import fs from \"node:fs\";\nreturn fs;"}); !errors.As(err, new(*toolchain.BuildError)) {
 		t.Errorf("a node module: %v", err)
 	}
+}
+
+// packagesOf resolves packages through npm.
+type packagesOf struct{ *npm.Client }
+
+func (p packagesOf) Resolve(ctx context.Context, imports []string) (fs.FS, []byte, error) {
+	found, err := p.Client.Resolve(ctx, npm.Request{Imports: imports, Recall: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	return found.FS, found.Lock, nil
+}
+
+func realPackages(t *testing.T) Packages {
+	t.Helper()
+	cacheDir, keyDir := cachetest.Dirs(t)
+	client, err := npm.New(npm.Options{CacheDir: cacheDir, KeyDir: keyDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return packagesOf{client}
 }

@@ -79,7 +79,7 @@ func (c *ladderCommand) Run(ctx context.Context, s *streams) error {
 		e.state.Configure(tools.Kind, tools.Loader(func(ctx context.Context, files []string) (*tools.Toolbox, error) {
 			return e.toolbox(ctx, e.state, files)
 		}))
-		env, err := e.state.Env(ctx, bindings)
+		env, err := e.state.Last(ctx, bindings)
 		if err != nil {
 			return err
 		}
