@@ -196,8 +196,10 @@ func onBoth(t *testing.T, test func(t *testing.T, d *workspace.Directory, disk b
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer disk.Close()
 		test(t, disk.Directory(), true)
+		if err := disk.Close(); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

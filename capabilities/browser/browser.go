@@ -179,7 +179,7 @@ func (g *Grant) Open(ctx context.Context) (any, error) {
 	s := &Session{grant: g, budget: b, held: g.lasting}
 	s.ctx, s.end = context.WithCancelCause(ctx)
 	if s.held == nil {
-		s.held = newHeld(s.ctx)
+		s.held = newHeld(s.ctx) //nolint:contextcheck // the context of the session, which is that of the call
 	}
 	return s, nil
 }

@@ -440,7 +440,7 @@ func (g Rights) Last(ctx context.Context, s *capability.Site) (abi.Capability, e
 	if err != nil {
 		return nil, err
 	}
-	lasting := opened.Lasting()
+	lasting := opened.Lasting() //nolint:contextcheck // the page outlives the call
 	s.Hold(lasting, lasting.Close)
 	return lasting, nil
 }
