@@ -88,7 +88,7 @@ test-embed: ## vet and test the example program that embeds Stile (a separate mo
 # The examples' compiler also checks the prelude.
 test-types: ## check the types of the TypeScript examples, the SDK and the prelude
 	cd examples && npm ci --ignore-scripts --no-audit --no-fund
-	cd examples && npx --no-install tsc -p . && npx --no-install tsc -p embed && npx --no-install tsc -p ../toolchain/prelude
+	cd examples && npx --no-install tsc -p . && npx --no-install tsc -p embed && npx --no-install tsc -p ../toolchain/prelude && npx --no-install tsc -p ../ladder
 
 long: ## run the tests that take minutes, in all packages or in PACKAGES; writes bench/results/long.json, which you commit
 	go -C bench run ./long $(PACKAGES)

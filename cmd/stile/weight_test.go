@@ -60,6 +60,7 @@ var initialised = []string{
 	"github.com/opencontainers/go-digest",
 	"github.com/santhosh-tekuri/jsonschema/v6",
 	"github.com/stilehost/stile/abi",
+	"go.yaml.in/yaml/v3",
 	"oras.land/oras-go/v2/registry",
 }
 

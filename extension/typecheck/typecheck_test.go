@@ -227,6 +227,7 @@ func TestClean(t *testing.T) {
 	}
 	names := maps.Clone(bindings)
 	names["api"], names["helpers"] = bindings["github"], "stile:capability/tools@0.1.0"
+	names["web"] = "stile:capability/browser@0.1.0"
 	names["box"], names["files"] = "stile:capability/sandbox@0.1.0", "stile:capability/workspace@0.1.0"
 	var all strings.Builder
 	documents := map[string][]byte{}
