@@ -29,11 +29,11 @@ var uses = map[string]string{
 	"c.monotonic": `env.c.monotonic()`,
 	"c.sleep":     `await env.c.sleep(1)`,
 
-	"b.run":    `await env.b.run("echo a")`,
-	"b.start":  `const started = env.b.start("echo a; sleep 9"); for await (const _ of started) started.stop(); await started.result`,
-	"b.push":   `await env.b.push(env.w)`,
-	"b.pull":   `await env.b.pull(env.w)`,
-	"b.limits": `await env.b.limits()`,
+	"x.run":    `await env.x.run("echo a")`,
+	"x.start":  `const started = env.x.start("echo a; sleep 9"); for await (const _ of started) started.stop(); await started.result`,
+	"x.push":   `await env.x.push(env.w)`,
+	"x.pull":   `await env.x.pull(env.w)`,
+	"x.limits": `await env.x.limits()`,
 
 	"r.u64":   `env.r.u64()`,
 	"r.bytes": `env.r.bytes(3)`,
@@ -72,6 +72,9 @@ var uses = map[string]string{
 	"w.grep":          `await env.w.grep("a")`,
 	"w.diff":          `await env.w.diff("a", "a")`,
 	"w.stat":          `await env.w.stat("a")`,
+	"w.digest":        `await env.w.digest("a")`,
+	"w.replace":       `await env.w.replace("new", "b")`,
+	"w.diffRevision":  `await env.w.write("a", "c"); await env.w.diffRevision("a", (await env.w.history("a"))[0].id)`,
 	"w.setMode":       `await env.w.setMode("a", 0o600)`,
 	"w.makeLink":      `await env.w.makeLink("k", "a")`,
 	"w.readLink":      `await env.w.makeLink("k", "a"); await env.w.readLink("k")`,
@@ -114,8 +117,14 @@ var uses = map[string]string{
 	"b.downloads":  `await (await env.b.downloads).bytes()`,
 	"b.close":      `await env.b.close()`,
 
+	"b.screenshot write": `await env.w.write("d", await env.b.screenshot())`,
+	"b.pdf write":        `await env.w.write("d", await env.b.pdf())`,
+	"b.downloads write":  `await env.w.write("d", await env.b.downloads)`,
+
 	"t.call":   `await env.t.call("a")`,
 	"t.search": `await env.t.search("a")`,
+
+	"t.describe": `await env.t.describe("a")`,
 
 	"Date":            `new Date()`,
 	"performance":     `performance.now()`,
@@ -157,7 +166,7 @@ export default extension({ tools: {
 		t.Fatal(err)
 	}
 	env := host.Env{
-		"c": clock.System(), "r": random.System(), "l": console.To(func(console.Level, string) {}), "k": s.kv.Bucket("uses"), "b": newSandbox(t),
+		"c": clock.System(), "r": random.System(), "l": console.To(func(console.Level, string) {}), "k": s.kv.Bucket("uses"), "x": newSandbox(t),
 		"s": blob.NewStore(blob.StoreOptions{}), "network": httpcap.Allow(rule), "t": toolbox{},
 	}
 
@@ -251,6 +260,8 @@ func (toolbox) Interface() string { return "stile:capability/tools@0.1.0" }
 func (toolbox) Search(context.Context, string, uint32) []description {
 	return []description{{"a", "A", "{}"}}
 }
+
+func (toolbox) Describe(context.Context, []string) string { return "a" }
 
 func (toolbox) Start(context.Context, string, string, any) (*pending, error) { return &pending{}, nil }
 
