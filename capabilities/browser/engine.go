@@ -117,9 +117,10 @@ func (e *Engine) use(ctx context.Context, at place) (b *chromium.Browser, s *sco
 	}
 	e.mu.Unlock()
 	done = sync.OnceFunc(func() { e.leave(s) })
+	starting := s.starting // an error sets s to nil before the deferred function runs
 	select {
-	case s.starting <- struct{}{}:
-		defer func() { <-s.starting }()
+	case starting <- struct{}{}:
+		defer func() { <-starting }()
 	case <-ctx.Done():
 		done()
 		return nil, nil, nil, context.Cause(ctx)
