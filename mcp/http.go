@@ -264,7 +264,7 @@ func (h *httpHandler) endpoint(r *http.Request) (*endpoint, error) {
 	if !ok {
 		return nil, auth.ErrInvalidToken
 	}
-	return h.server.endpoint(viewer)
+	return h.server.endpoint(viewer) //nolint:contextcheck // all calls of the agent use what it opens
 }
 
 // serve serves a request with a token.

@@ -122,7 +122,7 @@ const closeTime = time.Second
 // Serve serves one client over a transport such as [Lines], until the client leaves, which is not an error, or until ctx ends or the
 // server is closed. Running calls end with it. It waits at most a second for a client that does not read.
 func (s *Server) Serve(ctx context.Context, v lifecycle.Viewer, t sdk.Transport) error {
-	e, err := s.endpoint(v)
+	e, err := s.endpoint(v) //nolint:contextcheck // all calls of the agent use what it opens
 	if err != nil {
 		return err
 	}
