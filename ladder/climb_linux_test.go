@@ -94,6 +94,7 @@ func TestSandboxTools(t *testing.T) {
 	answer(t, l, "sandbox_run", `{"command": ["cat", "p/out.txt"]}`, "exit code 0", "a\nb", "no file of the workspace changed")
 	answer(t, l, "sandbox_run", `{"command": "sleep 60", "timeout": 1, "sync": false}`, "ended by its timeout")
 	answer(t, l, "sandbox_run", `{"command": "seq 100000", "sync": false, "max_tokens": 300}`, "99999\n100000", "before these left out]")
+	answer(t, l, "sandbox_run", `{"command": "mkdir m; cd m; for i in $(seq 1100); do echo a > $i; done", "max_tokens": 25000}`, "changes left out, and these:\nadded m")
 	answer(t, l, "sandbox_run", `{"command": "cat", "stdin": "in", "env": {"A": "b"}, "sync": false}`, "stdout:\nin")
 	answer(t, l, "sandbox_run", `{"command": ["nothing-of-this-name"], "sync": false}`, "error: ")
 	answer(t, l, "sandbox_limits", `{}`, "memory", "holds")

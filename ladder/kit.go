@@ -143,7 +143,7 @@ func NewKit(o KitOptions) *Kit {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Kit{options: o, components: map[string]*host.Component{}, evaluators: map[string]*toolchain.Evaluator{}, packaged: newPackaged(), catalogs: map[string]*tools.Catalog{}}
+	return &Kit{options: o, components: map[string]*host.Component{}, evaluators: map[string]*toolchain.Evaluator{}, packaged: &packaged{}, catalogs: map[string]*tools.Catalog{}}
 }
 
 // ErrClosed is the error of a kit that is closed.

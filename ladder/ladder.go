@@ -196,8 +196,8 @@ func (l *Ladder) ask(ctx context.Context, _ string, input []byte, _ map[string]a
 // codeBindings are the capabilities of the ladder that code has itself. It reaches the others through tools.
 var codeBindings = []string{"workspace"}
 
-// toolsBinding is the binding of code's tools.
-const toolsBinding = "tools"
+// ToolsBinding is the binding of code's tools.
+const ToolsBinding = "tools"
 
 // Run runs code once, in a fresh instance. It can call the tools of this ladder up to its rung, and those of Options.Toolbox, as tools.
 // It may begin with import statements, which need the rung [NPM]. In addition to the errors of [toolchain.Evaluator.Do] and of
@@ -252,7 +252,7 @@ func (l *Ladder) codeEnv(more host.Env) (host.Env, error) {
 	if l.options.Toolbox != nil {
 		own = own.With(l.options.Toolbox)
 	}
-	env[toolsBinding] = own
+	env[ToolsBinding] = own
 	return env, nil
 }
 

@@ -196,10 +196,8 @@ func onBoth(t *testing.T, test func(t *testing.T, d *workspace.Directory, disk b
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer func() { _ = disk.Close() }()
 		test(t, disk.Directory(), true)
-		if err := disk.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -274,6 +272,88 @@ func TestAnswersAreCut(t *testing.T) {
 	}
 	if got := text(t, l, "workspace_list", `{"path": "many", "max_tokens": 300}`); len(got) > 2500 || !strings.Contains(got, "more entries are left out") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestMuchIsNotLost makes edits and finds matches that are larger than usual.
+func TestMuchIsNotLost(t *testing.T) {
+	d := directory(t)
+	l := newKit(t).Open(Options{Env: host.Env{"workspace": d}})
+	write := func(path, text string) {
+		t.Helper()
+		if err := d.Write(t.Context(), path, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("many.csv", strings.Repeat("a,", 10_050))
+	text(t, l, "workspace_edit", `{"path": "many.csv", "edits": [{"old": ",", "new": ";", "all": true}]}`)
+	if got, err := d.Read(t.Context(), "many.csv"); err != nil || got != strings.Repeat("a;", 10_050) {
+		t.Errorf("%d of 10050 places were edited, %v", strings.Count(got, ";"), err)
+	}
+	write("wide.txt", strings.Repeat(strings.Repeat("w", 900)+"\n", 5)+"needle\n"+strings.Repeat(strings.Repeat("w", 900)+"\n", 5))
+	if got := text(t, l, "workspace_grep", `{"pattern": "needle", "context": 5, "max_tokens": 600}`); !strings.Contains(got, "[9 more lines of this; set a larger max_tokens]") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestPackaged builds the evaluators of two keys at a time, each once, and none after the end.
+func TestPackaged(t *testing.T) {
+	var p packaged
+	begun, end := make(chan struct{}), make(chan struct{})
+	ended := make(chan error)
+	go func() {
+		_, done, err := p.get(t.Context(), "slow", func() (*toolchain.Evaluator, error) {
+			close(begun)
+			<-end
+			return nil, nil
+		})
+		if err == nil {
+			done()
+		}
+		ended <- err
+	}()
+	<-begun
+	_, done, err := p.get(t.Context(), "quick", func() (*toolchain.Evaluator, error) { return nil, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	done()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	again := func() (*toolchain.Evaluator, error) { t.Error("it is built twice"); return nil, nil }
+	if _, _, err := p.get(gone, "slow", again); !errors.Is(err, context.Canceled) {
+		t.Errorf("a call that ended waits: %v", err)
+	}
+	close(end)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if _, done, err := p.get(t.Context(), "slow", again); err != nil {
+		t.Error(err)
+	} else {
+		done()
+	}
+	failed := errors.New("not built")
+	for range 2 { // a failure is not kept
+		if _, _, err := p.get(t.Context(), "bad", func() (*toolchain.Evaluator, error) { return nil, failed }); !errors.Is(err, failed) {
+			t.Errorf("got %v", err)
+		}
+	}
+	for i := range 2 * maxPackaged {
+		if _, done, err := p.get(t.Context(), fmt.Sprint(i), func() (*toolchain.Evaluator, error) { return nil, nil }); err != nil {
+			t.Error(err)
+		} else {
+			done()
+		}
+	}
+	if len(p.recent) != maxPackaged {
+		t.Errorf("%d are kept", len(p.recent))
+	}
+	if err := p.close(); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := p.get(t.Context(), "late", again); !errors.Is(err, ErrClosed) {
+		t.Errorf("after the end: %v", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing/fstest"
 
 	"github.com/stilehost/stile/host"
@@ -52,7 +53,7 @@ func (l *Ladder) withPackages(ctx context.Context, modules []string, env host.En
 	}
 	bindings := interfaces(env)
 	key := keyOf(bindings) + strings.Join(modules, "\n") + "\n" + sha256hex.Of(lock)
-	return l.kit.packaged.get(key, func() (*toolchain.Evaluator, error) {
+	return l.kit.packaged.get(ctx, key, func() (*toolchain.Evaluator, error) {
 		t, err := l.kit.options.Toolchain(ctx)
 		if err != nil {
 			return nil, err
@@ -76,61 +77,118 @@ func keyOf(bindings map[string]string) string {
 
 // packaged are the evaluators with packages that were used last.
 type packaged struct {
-	mu     chan struct{}  // has an element while somebody looks at the list or makes an evaluator
+	mu     sync.Mutex
+	closed bool
 	recent []*packagedOne // the one used last is the last
 }
 
 type packagedOne struct {
-	key       string
+	key     string
+	users   int // calls, and who builds it
+	dropped bool
+	built   chan struct{} // closed when the fields below are set
+
 	evaluator *toolchain.Evaluator
-	users     int
-	dropped   bool
+	err       error
 }
 
-func newPackaged() *packaged { return &packaged{mu: make(chan struct{}, 1)} }
-
-// get returns the evaluator of a key, and a function to call when it is no longer used.
-func (p *packaged) get(key string, build func() (*toolchain.Evaluator, error)) (_ *toolchain.Evaluator, done func(), err error) {
-	p.mu <- struct{}{}
-	defer func() { <-p.mu }()
-	i := slices.IndexFunc(p.recent, func(o *packagedOne) bool { return o.key == key })
-	var one *packagedOne
-	if i >= 0 {
-		one = p.recent[i]
-		p.recent = slices.Delete(p.recent, i, i+1)
-	} else {
-		e, err := build()
+// get returns the evaluator of a key, and a function to call when it is no longer used. Callers who want the same one build it once, and
+// those who want others wait for nothing here.
+func (p *packaged) get(ctx context.Context, key string, build func() (*toolchain.Evaluator, error)) (_ *toolchain.Evaluator, done func(), err error) {
+	for {
+		one, mine, err := p.take(key)
 		if err != nil {
 			return nil, nil, err
 		}
-		one = &packagedOne{key: key, evaluator: e}
-	}
-	p.recent = append(p.recent, one)
-	for len(p.recent) > maxPackaged {
-		old := p.recent[0]
-		p.recent = p.recent[1:]
-		if old.dropped = true; old.users == 0 {
-			err = errors.Join(err, old.evaluator.Close())
+		if mine {
+			one.evaluator, one.err = build()
+			close(one.built)
 		}
-	}
-	one.users++
-	return one.evaluator, func() {
-		p.mu <- struct{}{}
-		defer func() { <-p.mu }()
-		if one.users--; one.users == 0 && one.dropped {
-			_ = one.evaluator.Close() // nobody calls it, so nothing is lost
+		select {
+		case <-one.built:
+		case <-ctx.Done():
+			p.give(one)
+			return nil, nil, context.Cause(ctx)
 		}
-	}, err
+		if one.err == nil {
+			return one.evaluator, func() { p.give(one) }, nil
+		}
+		p.give(one)
+		if mine {
+			return nil, nil, one.err
+		}
+		// It may be another call that ended.
+	}
 }
 
-// close frees all evaluators. Nobody uses one any more.
-func (p *packaged) close() error {
-	p.mu <- struct{}{}
-	defer func() { <-p.mu }()
-	var errs []error
-	for _, o := range p.recent {
-		errs = append(errs, o.evaluator.Close())
+// take counts a user of an entry. mine says that the caller has to build it.
+func (p *packaged) take(key string) (one *packagedOne, mine bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, false, ErrClosed
 	}
-	p.recent = nil
+	i := slices.IndexFunc(p.recent, func(o *packagedOne) bool { return o.key == key })
+	if mine = i < 0; mine {
+		one = &packagedOne{key: key, built: make(chan struct{})}
+	} else {
+		one = p.recent[i]
+		p.recent = slices.Delete(p.recent, i, i+1)
+	}
+	one.users++
+	p.recent = append(p.recent, one)
+	for len(p.recent) > maxPackaged {
+		p.drop(p.recent[0])
+	}
+	return one, mine, nil
+}
+
+// give takes back what take counted. What could not be built is forgotten.
+func (p *packaged) give(one *packagedOne) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one.users--
+	select {
+	case <-one.built:
+		if one.err != nil && !one.dropped {
+			p.drop(one)
+			return
+		}
+	default:
+	}
+	if one.dropped {
+		p.free(one)
+	}
+}
+
+// drop forgets an entry. It is called with mu held.
+func (p *packaged) drop(one *packagedOne) {
+	one.dropped = true
+	p.recent = slices.DeleteFunc(p.recent, func(o *packagedOne) bool { return o == one })
+	p.free(one)
+}
+
+// free closes the evaluator of an entry that nobody uses. It is called with mu held.
+func (p *packaged) free(one *packagedOne) {
+	if one.users == 0 && one.evaluator != nil {
+		_ = one.evaluator.Close() // nobody calls it, so nothing is lost
+	}
+}
+
+// close waits for calls and frees all evaluators.
+func (p *packaged) close() error {
+	p.mu.Lock()
+	all := p.recent
+	p.closed, p.recent = true, nil
+	for _, o := range all {
+		o.dropped = true
+	}
+	p.mu.Unlock()
+	var errs []error
+	for _, o := range all {
+		if <-o.built; o.evaluator != nil {
+			errs = append(errs, o.evaluator.Close())
+		}
+	}
 	return errors.Join(errs...)
 }

@@ -93,6 +93,8 @@ export async function paged(
       }
       if (answer.lines.length > 0) return cursor === undefined ? answer.end() : more(cursor);
       for (const l of page.lines) if (!answer.add(l)) break;
+      const left = page.lines.length - answer.lines.length;
+      if (left > 0) answer.lines.push(`[${counted(left, "more line")} of this; set a larger max_tokens]`);
     }
     if (page.cursor === undefined) return answer.lines.length > 0 ? answer.end() : none;
     cursor = page.cursor;

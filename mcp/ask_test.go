@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -109,6 +110,16 @@ func TestCodePackages(t *testing.T) {
 	low := h.person(lifecycle.Viewer{User: "tom", Agent: "low"}, "test", nil)
 	if r := low.tool("code_run", code("is-odd")); !strings.Contains(text(r), "import of is-odd needs the rung npm (2)") {
 		t.Errorf("got %s", text(r))
+	}
+	_, _, err = h.manager.CodePackages(alice, func(ctx context.Context, _ string, done func(bool, error)) error {
+		if _, ends := ctx.Deadline(); !ends {
+			t.Error("a question about packages waits for ever")
+		}
+		done(false, nil)
+		return nil
+	}).Resolve(t.Context(), []string{"is-even"})
+	if !errors.As(err, new(*lifecycle.PackagesError)) {
+		t.Errorf("got %v", err)
 	}
 	asked, approve := 0, false
 	editor := h.personAt("2025-06-18", alice, "editor", func(p *sdk.ElicitParams) *sdk.ElicitResult {

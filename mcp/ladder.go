@@ -197,7 +197,7 @@ const maxSaid = 256 << 10
 // say shows the output of a tool of the ladder: a text as it is, and anything else as any output.
 func (r *request) say(output []byte) (*sdk.CallToolResult, error) {
 	var text string
-	if content := contentOf(output); content != nil {
+	if content := contentOf(output, r.options.MaxOutput); content != nil {
 		return &sdk.CallToolResult{Content: content}, nil
 	}
 	if len(output) > maxSaid || json.Unmarshal(output, &text) != nil {
@@ -227,7 +227,7 @@ func (r *request) asker(ctx context.Context) func(context.Context, string, func(
 			defer cancel()
 			defer stop()
 			said, err := r.call.Session.Elicit(asking, &sdk.ElicitParams{
-				Mode: "form", Message: fmt.Sprintf("Code of the agent %s asks, and nobody has approved its words:\n%s", r.viewer.Agent, printable.Text(question)),
+				Mode: "form", Message: fmt.Sprintf("Code of the agent %s asks, and nobody has approved its words:\n%s", r.viewer.Agent, printable.Marked(question)),
 				RequestedSchema: map[string]any{
 					"type": "object", "required": []string{questionName},
 					"properties": map[string]any{questionName: map[string]any{"type": "boolean", "title": "Let it go on", "default": false}},
@@ -263,6 +263,13 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 	if err != nil {
 		if thrown, ok := errors.AsType[*host.GuestError](err); ok && toolchain.Unbound(thrown.Failure) != "" {
 			thrown.Failure.Message += "; code_run cannot have it: write an extension, and ask for it in the manifest"
+		}
+		for i, d := range result.Usage.Denials { // no manifest allows the code or Stile's own tools more, but one may allow an extension more
+			tool, _, _ := strings.Cut(d.Operation, ":")
+			result.Usage.Denials[i].Private = d.Private || d.Binding != ladder.ToolsBinding || slices.Contains(ladderTools(), tool)
+		}
+		if ctx.Err() == nil {
+			return r.fail(err, result.Usage)
 		}
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/policy"
+	"github.com/stilehost/stile/host"
 )
 
 // The rung of an agent is the operator's decision. Tools above it are not offered, and a call of one names the rung.
@@ -14,6 +15,7 @@ func TestRungs(t *testing.T) {
 	h := newHome(t, `{"ladder": [
 		{"agents": ["low"], "permissions": {"workspace": "read"}},
 		{"agents": ["bare"], "rung": "isolate"},
+		{"agents": ["reader"], "rung": "isolate", "permissions": {"workspace": "read"}},
 		{"rung": "npm", "permissions": {"workspace": "read-write"}}
 	]}`)
 	agent := func(name string) *client { return h.person(lifecycle.Viewer{User: "tom", Agent: name}, "test", nil) }
@@ -57,6 +59,14 @@ func TestRungs(t *testing.T) {
 	if got := does[codeOutput](alice, "code_run", object{"code": `return [await env.workspace.read("a/b.txt"), await tools.workspace.read({ path: "a/b.txt", from: 2 })].join();`}); !strings.HasPrefix(got.Result.(string), "one\ntwo\n,a/b.txt, version ") {
 		t.Errorf("got %v", got.Result)
 	}
+	// Advice of what a manifest could ask for would lead nowhere.
+	reader := agent("reader")
+	for _, code := range []string{`await env.workspace.write("a", "b");`, `await tools.workspace.write({ path: "a", text: "b" });`} {
+		r := reader.tool("code_run", object{"code": code})
+		if f := failed(t, r); f.Kind != "denied" || !strings.Contains(text(r), "this handle can only read") || strings.Contains(text(r), "manifest") {
+			t.Errorf("%s: got %s", code, text(r))
+		}
+	}
 	// A new policy takes effect at once, also for handles that are open.
 	p, err := policy.Parse([]byte(`{"ladder": [{"agents": ["alice"], "permissions": {"workspace": "read"}}, {"agents": ["bob"]}]}`))
 	if err != nil {
@@ -74,5 +84,31 @@ func TestRungs(t *testing.T) {
 	}
 	if got := text(alice.tool("workspace_read", object{"path": "a/b.txt"})); !strings.Contains(got, "     2\ttwo") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// A lower rung ends what the agent has open, even if its bindings stay. A higher one ends nothing.
+func TestLowerRung(t *testing.T) {
+	h := newHome(t, `{"ladder": [{"rung": "isolate", "permissions": {"workspace": "read"}}]}`)
+	rungs, err := h.manager.Rungs(t.Context(), "alice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, ok := rungs.Env["workspace"].(*host.Grant)
+	if !ok {
+		t.Fatalf("got %T", rungs.Env["workspace"])
+	}
+	for _, step := range []struct {
+		rung string
+		ends bool
+	}{{"isolate", false}, {"sandbox", false}, {"isolate", true}} {
+		p, err := policy.Parse([]byte(`{"ladder": [{"rung": "` + step.rung + `", "permissions": {"workspace": "read"}}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.manager.SetPolicy(p)
+		if ended := open.Usage().Ended; (ended != nil) != step.ends {
+			t.Errorf("%s: the capability has ended: %v", step.rung, ended)
+		}
 	}
 }

@@ -27,7 +27,7 @@ type output struct {
 // tool's output schema. It is nil for a tool without one.
 func (r *request) reply(text []byte, keeps func(part []byte) bool) (*sdk.CallToolResult, error) {
 	if keeps == nil && !r.builtin {
-		if content := contentOf(text); content != nil {
+		if content := contentOf(text, r.options.MaxOutput); content != nil {
 			return &sdk.CallToolResult{Content: content}, nil
 		}
 	}
@@ -70,9 +70,9 @@ var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 // maxContent is how many bytes of pictures and texts a result shows.
 const maxContent = 8 << 20
 
-// contentOf returns the content of a result that is nothing but {"content": [...]}, with pictures and texts as MCP has them. It is nil for
-// any other result, which is shown as JSON.
-func contentOf(output []byte) []sdk.Content {
+// contentOf returns the content of a result that is nothing but {"content": [...]}, with pictures and at most so many bytes of texts as MCP
+// has them. It is nil for any other result, which is shown as JSON.
+func contentOf(output []byte, most int) []sdk.Content {
 	if len(output) > maxContent || !bytes.HasPrefix(bytes.TrimLeft(output, " \t\r\n"), []byte(`{"content"`)) {
 		return nil
 	}
@@ -92,7 +92,8 @@ func contentOf(output []byte) []sdk.Content {
 	var content []sdk.Content
 	for _, c := range shown.Content {
 		switch {
-		case c.Type == "text" && c.Data == nil && c.MIMEType == "":
+		case c.Type == "text" && c.Data == nil && c.MIMEType == "" && len(c.Text) <= most:
+			most -= len(c.Text)
 			content = append(content, &sdk.TextContent{Text: c.Text})
 		case c.Type == "image" && c.Text == "" && slices.Contains(pictures, c.MIMEType) && http.DetectContentType(c.Data) == c.MIMEType:
 			content = append(content, &sdk.ImageContent{Data: c.Data, MIMEType: c.MIMEType})

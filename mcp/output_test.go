@@ -346,9 +346,10 @@ func TestPictures(t *testing.T) {
 		`{"content":[{"type":"text","text":"a","uri":"file:///etc/passwd"}]}`:                    nil,
 		`{"content":[` + strings.Repeat(`{"type":"text","text":"a"},`, 16) + `{"type":"text"}]}`: nil,
 		`{"content":"text"}`: nil,
+		`{"content":[{"type":"text","text":"a little"},{"type":"text","text":"too much"}]}`: nil,
 	} {
 		var got []string
-		for _, c := range contentOf([]byte(output)) {
+		for _, c := range contentOf([]byte(output), 10) {
 			switch c := c.(type) {
 			case *sdk.TextContent:
 				got = append(got, c.Text)

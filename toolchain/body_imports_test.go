@@ -2,10 +2,26 @@ package toolchain
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 )
+
+// TestManyBodyImports reads texts whose imports take long to tell apart.
+func TestManyBodyImports(t *testing.T) {
+	var many strings.Builder
+	for i := range maxModules + 1 {
+		fmt.Fprintf(&many, "import 'm%d'\n", i)
+	}
+	if _, _, err := BodyImports(many.String()); err == nil || err.Error() != "code.ts:101:1: code that is run once imports at most 100 modules" {
+		t.Errorf("got %v", err)
+	}
+	long := "import 'a'\n" + strings.Repeat(" ", maxTransform)
+	if body, modules, err := BodyImports(long); body != long || modules != nil || err != nil {
+		t.Errorf("got %q, %v of a text that is too long to run", modules, err)
+	}
+}
 
 func TestBodyImports(t *testing.T) {
 	const from = ` = globalThis[Symbol.for("stile.packages")]["x"];`

@@ -26,9 +26,15 @@ func PackagesModule(imports []string) string {
 	return b.String() + "Object.defineProperty(globalThis, Symbol.for(\"stile.packages\"), { value: Object.freeze({ " + all.String() + "}) });\n"
 }
 
+// maxModules is how many modules a body imports at most.
+const maxModules = 100
+
 // BodyImports reads the import statements with which a body may begin. It returns the body with constants in their place, whose lines
 // keep their numbers, and the names of the modules, each once. An error is a *[BuildError].
 func BodyImports(text string) (body string, modules []string, err error) {
+	if len(text) > maxTransform {
+		return text, nil, nil // nobody runs it
+	}
 	var b strings.Builder
 	at := 0
 	l := bodyLexer{jslex.New(text, false), text}
@@ -36,13 +42,15 @@ func BodyImports(text string) (body string, modules []string, err error) {
 	for word == "import" {
 		begin := int(t.Start)
 		var clause []string
+		var opened, closed bool
 		for {
 			if word, t = l.next(); word == "" || len(clause) == 0 && (word == "(" || word == ".") {
 				return b.String() + text[at:], modules, nil // an expression, or not a whole statement
 			}
-			if t.Kind == jslex.String && (!slices.Contains(clause, "{") || slices.Contains(clause, "}")) {
+			if t.Kind == jslex.String && (!opened || closed) {
 				break
 			}
+			opened, closed = opened || word == "{", closed || word == "}"
 			clause = append(clause, word)
 		}
 		name, ok := unquoted(word)
@@ -64,6 +72,9 @@ func BodyImports(text string) (body string, modules []string, err error) {
 		b.WriteString(text[at:begin] + constants + strings.Repeat("\n", strings.Count(text[begin:end], "\n")))
 		at = end
 		if used && !slices.Contains(modules, name) {
+			if len(modules) == maxModules {
+				return "", nil, badImport(text, begin, fmt.Sprintf("code that is run once imports at most %d modules", maxModules))
+			}
 			modules = append(modules, name)
 		}
 	}

@@ -102,10 +102,16 @@ type held struct {
 
 func newHeld() *held { return &held{synced: map[place]*history{}} }
 
-// close ends the container, if it has started. With end, none starts later.
+// close ends the container, if it has started. With end, none starts later. Otherwise it does nothing while a call uses the container.
 func (h *held) close(end bool) error {
-	h.starting.Lock()
+	h.starting.Lock() // a call that begins now waits for this, and gets another container
 	defer h.starting.Unlock()
+	h.mu.Lock()
+	used := h.users > 0
+	h.mu.Unlock()
+	if used && !end {
+		return nil
+	}
 	h.ended = h.ended || end
 	h.failed = nil
 	m := h.machine
@@ -134,12 +140,6 @@ func (h *held) use(log *slog.Logger, users int) {
 		return
 	}
 	h.idle = time.AfterFunc(idleTime, func() {
-		h.mu.Lock()
-		unused := h.users == 0
-		h.mu.Unlock()
-		if !unused {
-			return
-		}
 		if err := h.close(false); err != nil {
 			log.Warn("end an idle sandbox", "error", err)
 		}

@@ -95,10 +95,13 @@ func (c *ladderCommand) Run(ctx context.Context, s *streams) error {
 		if p, ok := s.person(); ok {
 			var asking sync.Mutex // one question at a time
 			o.Ask = func(ctx context.Context, question string, done func(bool, error)) error {
+				if len(question) > lifecycle.MaxQuestion {
+					return &lifecycle.QuestionError{Reason: fmt.Sprintf("the question has %d bytes; at most %d", len(question), lifecycle.MaxQuestion)}
+				}
 				go func() {
 					asking.Lock()
 					defer asking.Unlock()
-					done(p.confirm(ctx, "The code asks, and nobody has approved its words:\n"+printable.Text(question)+"\n"))
+					done(p.confirm(ctx, "The code asks, and nobody has approved its words:\n"+printable.Marked(question)+"\nMay it go on?"))
 				}()
 				return nil
 			}

@@ -3,7 +3,8 @@
 # crun or runc, as stile doctor says, and root for the sandbox.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-export STILE_HOME=${STILE_HOME:-$(mktemp -d)}
+STILE_HOME=$(mktemp -d) # another one keeps its policy
+export STILE_HOME
 printf '{ "packages": ["zod"] }\n' > "$STILE_HOME/policy.json" && chmod 600 "$STILE_HOME/policy.json"
 
 # A page on loopback says what the answer is.
@@ -11,7 +12,7 @@ site=$(mktemp -d)
 printf '<title>Wanted</title><h1>The answer</h1><p>42</p>\n' > "$site/index.html"
 exec 3< <(cd "$site" && exec node -e 'const server = require("http").createServer((_, r) => { r.setHeader("Content-Type", "text/html"); r.end(require("fs").readFileSync("index.html")); }).listen(0, "127.0.0.1", () => console.log(server.address().port))')
 server=$!
-trap 'kill $server' EXIT
+trap 'kill "$server"; rm -rf "$site" "$STILE_HOME"' EXIT
 read -r port <&3
 url=http://127.0.0.1:$port/
 

@@ -47,6 +47,9 @@ type allowedPackages struct {
 	all map[string]bool
 }
 
+// personTime is how long code waits for a person to allow packages.
+const personTime = 10 * time.Minute
+
 const maxAllowed = 10_000 // entries, after which the set begins anew
 
 func (a *allowedPackages) has(key string) bool {
@@ -144,6 +147,8 @@ func (p *CodePackages) Resolve(ctx context.Context, imports []string) (packages 
 	if more := len(found.Packages) - len(direct); more > 0 {
 		fmt.Fprintf(&question, "\nand %s that they depend on", english.Plural(more, "package", ""))
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, personTime, &PackagesError{unnamed, fmt.Sprintf("no person has answered within %s", personTime)})
+	defer cancel()
 	type answer struct {
 		approved bool
 		err      error

@@ -66,24 +66,29 @@ func (m *Manager) closedNow() bool {
 	return m.closed
 }
 
-// endLadders revokes and releases the capabilities of agents to which a new policy gives others. Without one, it ends all.
+// endLadders revokes and releases the capabilities of agents to which a new policy gives others, or a lower rung. Without one, it ends all.
 func (m *Manager) endLadders(before, now *policy.Policy) {
 	m.climbing.Lock()
 	defer m.climbing.Unlock()
-	var errs []error
+	var ended []*rungsOf
 	for agent, r := range m.ladders {
 		if now != nil {
 			is := now.LadderOf(agent)
 			sends := slices.ContainsFunc(is.Bindings, extension.Binding.Hosts)
-			if reflect.DeepEqual(r.entry.Bindings, is.Bindings) && (!sends || maps.EqualFunc(before.Hosts, now.Hosts, slices.Equal)) {
+			if is.Rung >= r.entry.Rung && reflect.DeepEqual(r.entry.Bindings, is.Bindings) && (!sends || maps.EqualFunc(before.Hosts, now.Hosts, slices.Equal)) {
+				r.entry = is
 				continue
 			}
 		}
 		for _, g := range r.grants {
 			g.Revoke("the operator's policy has changed")
 		}
-		errs = append(errs, m.options.State.Release(r.made))
+		ended = append(ended, r)
 		delete(m.ladders, agent)
+	}
+	var errs []error
+	for _, r := range ended { // which may take a while
+		errs = append(errs, m.options.State.Release(r.made))
 	}
 	if err := errors.Join(errs...); err != nil {
 		m.options.Logger.Warn("let go of what a ladder used", "error", err)

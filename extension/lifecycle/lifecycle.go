@@ -210,8 +210,8 @@ func (m *Manager) SetPolicy(p *policy.Policy) {
 	m.setting.Lock()
 	defer m.setting.Unlock()
 	before := m.policy.Swap(p)
-	m.endLadders(before, p)
 	m.options.State.SetHosts(p.Hosts)
+	m.endLadders(before, p) // a ladder that is opened from now on has the new hosts
 	m.options.State.SetRoom(capability.Room{Owner: p.Limits.KeptPerScope, All: p.Limits.Kept})
 	m.mu.RLock()
 	releases := slices.AppendSeq(slices.Clone(m.superseded), maps.Values(m.releases))

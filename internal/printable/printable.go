@@ -44,6 +44,9 @@ func Line(s string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Text(s))
 }
 
+// Marked is [Text] of words that are not Stile's, with a mark before each line, so that none looks like a line around them.
+func Marked(s string) string { return "| " + strings.ReplaceAll(Text(s), "\n", "\n| ") }
+
 // OneLine is [Text] with spaces for line ends and tabs.
 func OneLine(s string) string { return Text(spaces.Replace(s)) }
 

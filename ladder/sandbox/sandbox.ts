@@ -83,7 +83,7 @@ function described(c: SandboxChanges, most: number): string {
     ...c.conflicts.map(({ path, reason }) => `conflict ${path}: ${reason}`),
     ...c.skipped.map(({ path, reason }) => `not copied ${path}: ${reason}`),
   ];
-  if (lines.length + notes.length === 0) return "no file of the workspace changed";
-  const text = [...notes, ...lines].join("\n");
-  return within(text, most + 60, (n) => `${counted(n + c.omitted, "more change")}`);
+  if (lines.length + notes.length + c.omitted === 0) return "no file of the workspace changed";
+  const omitted = c.omitted > 0 ? [`${counted(c.omitted, "change")} left out, and these:`] : [];
+  return within([...omitted, ...notes, ...lines].join("\n"), most + 60, (n) => counted(n, "more change"));
 }

@@ -354,7 +354,7 @@ function applied(path: string, text: string, edits: readonly Edit[]): { text: st
   const found: { at: number; edit: Edit; number: number }[] = [];
   for (const [i, edit] of edits.entries()) {
     const at: number[] = [];
-    for (let next = text.indexOf(edit.old); next >= 0 && at.length < 10_000; next = text.indexOf(edit.old, next + (edit.all ? edit.old.length : 1))) at.push(next);
+    for (let next = text.indexOf(edit.old); next >= 0 && (edit.all || at.length < 10_000); next = text.indexOf(edit.old, next + (edit.all ? edit.old.length : 1))) at.push(next);
     if (at.length === 0) throw new Error(`edit ${i + 1}: its old text is not in ${path}${near(text, edit.old)}; nothing was changed`);
     if (at.length > 1 && !edit.all) {
       const lines = at.slice(0, 5).map((place) => lineOf(text, place));
