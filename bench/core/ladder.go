@@ -21,6 +21,7 @@ const filesystemServer = "@modelcontextprotocol/server-filesystem@2026.8.31"
 // client is a client of an MCP server in a process of its own.
 type client struct {
 	*sdk.ClientSession
+	process *exec.Cmd
 }
 
 // connect starts a server and speaks MCP with it over pipes.
@@ -28,7 +29,7 @@ func connect(ctx context.Context, env []string, name string, args ...string) (cl
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), env...)
 	s, err := sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1"}, nil).Connect(ctx, &sdk.CommandTransport{Command: cmd}, nil)
-	return client{s}, err
+	return client{s, cmd}, err
 }
 
 // call calls a tool, whose answer must have a text.
@@ -61,16 +62,35 @@ func measureLadder(ctx context.Context, b *bench, _ *subject) (err error) {
 	if err := errors.Join(os.MkdirAll(home, 0o700), os.MkdirAll(peers, 0o755)); err != nil {
 		return err
 	}
-	rules := `{"ladder": [{"rung": "npm", "permissions": {"workspace": "read-write"}}], "packages": ["zod"]}`
+	site := serveSite()
+	defer site.Close()
+	rules := fmt.Sprintf(`{"packages": ["zod"], "ladder": [{"rung": "sandbox", "permissions": {"workspace": "read-write"}, "bindings": {
+		"browser": {"browser": [{"scheme": "http", "host": "127.0.0.1", "port": %s}]}, "sandbox": {"sandbox": {"image": "host"}}
+	}}]}`, site.port())
 	if err := os.WriteFile(filepath.Join(home, "policy.json"), []byte(rules), 0o600); err != nil {
 		return err
 	}
-	ours, err := connect(ctx, []string{"STILE_HOME=" + home, "STILE_CACHE=" + cache, "STILE_KEYRING=off", "STILE_RECORD=off"}, program, "mcp", "--agent", "bench")
+	// Each agent has a workspace, a page and a container of its own.
+	agent := func(name string) (client, error) {
+		return connect(ctx, []string{"STILE_HOME=" + home, "STILE_CACHE=" + cache, "STILE_KEYRING=off", "STILE_RECORD=off"}, program, "mcp", "--agent", name)
+	}
+	ours, err := agent("bench")
 	if err != nil {
 		return fmt.Errorf("start stile mcp: %w", err)
 	}
 	defer func() { err = errors.Join(err, ours.Close()) }()
-	return errors.Join(b.rungWorkspace(ctx, ours, peers), b.rungCode(ctx, ours, peers))
+	return errors.Join(
+		b.rungWorkspace(ctx, ours, peers), b.rungCode(ctx, ours, peers),
+		b.rungBrowser(ctx, ours, peers, site), b.rungSandbox(ctx, agent),
+	)
+}
+
+// spent adds how long something takes, in milliseconds.
+func spent(into *[]float64, do func() error) error {
+	start := time.Now()
+	err := do()
+	*into = append(*into, milliseconds(time.Since(start)))
+	return err
 }
 
 // npm has npm install packages into a folder.
@@ -167,12 +187,6 @@ func (b *bench) rungCode(ctx context.Context, ours client, peers string) error {
 		var r, rn, i, in []float64
 		for k := range 3 {
 			id := n*10 + k
-			timed := func(into *[]float64, do func() error) error {
-				start := time.Now()
-				err := do()
-				*into = append(*into, milliseconds(time.Since(start)))
-				return err
-			}
 			node := func(script, want string) error {
 				cmd := exec.CommandContext(ctx, "node", "--input-type=module", "-e", script)
 				cmd.Dir = peers
@@ -190,14 +204,14 @@ func (b *bench) rungCode(ctx context.Context, ours client, peers string) error {
 				return head + "\nconsole.log((() => {" + body + "\n})());"
 			}
 			err := errors.Join(
-				timed(&r, func() error {
+				spent(&r, func() error {
 					return ours.call(ctx, "code_run", map[string]any{"code": code(id)}, fmt.Sprintf("%d,20825", id))
 				}),
-				timed(&rn, func() error { return node(printed(code(id)), fmt.Sprintf("%d,20825", id)) }),
-				timed(&i, func() error {
+				spent(&rn, func() error { return node(printed(code(id)), fmt.Sprintf("%d,20825", id)) }),
+				spent(&i, func() error {
 					return ours.call(ctx, "code_run", map[string]any{"code": imports(id)}, fmt.Sprintf("%d,true", id))
 				}),
-				timed(&in, func() error { return node(printed(imports(id)), fmt.Sprintf("%d,true", id)) }),
+				spent(&in, func() error { return node(printed(imports(id)), fmt.Sprintf("%d,true", id)) }),
 			)
 			if err != nil {
 				return err

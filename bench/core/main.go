@@ -45,7 +45,7 @@ func (b *bench) rounds(n int) int {
 
 // add adds a row, and checks whether its target is met.
 func (b *bench) add(r row) {
-	if r.AtMost != 0 || r.AtLeast != 0 {
+	if r.Missing == "" && (r.AtMost != 0 || r.AtLeast != 0) {
 		met := (r.AtMost == 0 || r.Value <= r.AtMost) && r.Value >= r.AtLeast
 		r.Met = &met
 	}

@@ -24,6 +24,8 @@ type row struct {
 	AtMost  float64 `json:"at_most,omitempty"`
 	AtLeast float64 `json:"at_least,omitempty"`
 	Met     *bool   `json:"met,omitempty"`
+	// Missing is why the machine cannot measure this, or "". Then there is no value.
+	Missing string `json:"missing,omitempty"`
 }
 
 // of fills in the result of a series.
@@ -76,6 +78,9 @@ func (r row) cells() []string {
 	if r.Met != nil {
 		met = map[bool]string{true: "met", false: "MISSED"}[*r.Met]
 	}
+	if r.Missing != "" {
+		return []string{r.What, "not available: " + r.Missing, "", "", r.target(), ""}
+	}
 	return []string{r.What, strings.TrimSpace(figure(r.Value) + " " + r.Unit), interval, p95, r.target(), met}
 }
 
@@ -116,7 +121,9 @@ func writeTable(w io.Writer, m measure.Machine, rows []row) error {
 func writeJSON(file string, m measure.Machine, rows []row) error {
 	document := map[string]any{"machine": m, "rows": rows}
 	for _, r := range rows {
-		document[r.Key] = r.Value
+		if r.Missing == "" {
+			document[r.Key] = r.Value
+		}
 	}
 	content, err := json.MarshalIndent(document, "", "  ")
 	if err != nil {

@@ -17,6 +17,7 @@ func TestTargets(t *testing.T) {
 		{row{Value: 1.1, AtMost: 1}, "missed"},
 		{row{Value: 2, AtLeast: 2}, "met"},
 		{row{Value: 1.9, AtLeast: 2}, "missed"},
+		{row{Missing: "it needs root", AtLeast: 2}, "none"},
 	} {
 		b.add(c.row)
 		got := "none"
