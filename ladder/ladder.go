@@ -222,7 +222,7 @@ func (l *Ladder) Run(ctx context.Context, c Code) (host.Result, error) {
 		evaluator, err = l.kit.evaluator(ctx, env)
 	} else {
 		var done func()
-		if evaluator, done, err = l.withPackages(ctx, modules, env); err == nil {
+		if evaluator, done, err = l.withPackages(ctx, c.Text, modules, env); err == nil {
 			defer done()
 		}
 	}

@@ -435,8 +435,11 @@ func TestImports(t *testing.T) {
 	if built, ok := errors.AsType[*toolchain.BuildError](err); !ok || built.Problems[0].Line != 2 {
 		t.Errorf("a mistake: %v", err)
 	}
-	if _, err := l.Run(t.Context(), Code{Text: "import fs from \"node:fs\";\nreturn fs;"}); !errors.As(err, new(*toolchain.BuildError)) {
-		t.Errorf("a node module: %v", err)
+	for _, missing := range []string{"node:fs", "./near", "dot/none"} {
+		_, err = l.Run(t.Context(), Code{Text: "import { dot } from \"dot\";\nimport no from '" + missing + "';\nreturn no;"})
+		if built, ok := errors.AsType[*toolchain.BuildError](err); !ok || built.Problems[0].File != "code.ts" || built.Problems[0].Line != 2 || built.Problems[0].Column != 16 {
+			t.Errorf("%s: %v", missing, err)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing/fstest"
+	"unicode/utf8"
 
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/sha256hex"
@@ -23,6 +24,9 @@ type Packages interface {
 	Resolve(ctx context.Context, imports []string) (packages fs.FS, lock []byte, err error)
 }
 
+// codeFile is the name of code without one.
+const codeFile = "code.ts"
+
 // packagesFile is the module that imports what code imports.
 const packagesFile = "packages.js"
 
@@ -31,8 +35,9 @@ const maxPackaged = 8
 
 // withPackages returns the evaluator for code that imports these modules. Packages are bundled and evaluated once for all code that imports
 // the same ones: an evaluator comes from the kit, or else from the cache.
-func (l *Ladder) withPackages(ctx context.Context, modules []string, env host.Env) (*toolchain.Evaluator, func(), error) {
+func (l *Ladder) withPackages(ctx context.Context, text string, modules []string, env host.Env) (_ *toolchain.Evaluator, done func(), err error) {
 	modules = slices.Sorted(slices.Values(modules))
+	defer func() { blame(err, text, modules) }()
 	tree := fstest.MapFS{packagesFile: {Data: []byte(toolchain.PackagesModule(modules))}}
 	found, err := npm.Imports(ctx, tree, packagesFile, l.kit.options.Bundler)
 	if err != nil {
@@ -64,6 +69,28 @@ func (l *Ladder) withPackages(ctx context.Context, modules []string, env host.En
 		}
 		return e, err
 	})
+}
+
+// blame moves problems of the module that imports the packages, one in each line, to the code that imports them.
+func blame(err error, text string, modules []string) {
+	built, ok := errors.AsType[*toolchain.BuildError](err)
+	if !ok {
+		return
+	}
+	for i, p := range built.Problems {
+		if p.File != packagesFile || p.Line < 1 || p.Line > len(modules) {
+			continue
+		}
+		moved := toolchain.Problem{File: codeFile, Text: p.Text, Fix: p.Fix}
+		for _, quote := range []string{`"`, `'`} {
+			if before, _, found := strings.Cut(text, quote+modules[p.Line-1]+quote); found {
+				line := before[strings.LastIndexByte(before, '\n')+1:]
+				moved.Line, moved.Column = strings.Count(before, "\n")+1, utf8.RuneCountInString(line)+1
+				break
+			}
+		}
+		built.Problems[i] = moved
+	}
 }
 
 // keyOf names a set of bindings.

@@ -110,7 +110,8 @@ func unquoted(text string) (name string, ok bool) {
 	return name, name != "" && !strings.ContainsAny(name, "\\\"'`\n") && printable.Line(name) == name
 }
 
-// constantsOf turns the clause of an import statement into declarations of constants. used is false for an import of types only.
+// constantsOf turns the clause of an import statement into declarations of constants. used is false for an import of types only. A name
+// that the module lacks is undefined, because it may be that of a type.
 func constantsOf(clause []string, name string) (constants string, used, ok bool) {
 	module := packagesOf + "[" + strconv.Quote(name) + "]"
 	if len(clause) == 0 {
