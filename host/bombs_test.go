@@ -601,7 +601,7 @@ func sleb(n int) []byte {
 	for {
 		low := byte(n & 0x7f)
 		n >>= 7
-		if n == 0 && low&0x40 == 0 {
+		if n == 0 && low&0x40 == 0 || n == -1 && low&0x40 != 0 {
 			return append(b, low)
 		}
 		b = append(b, low|0x80)
@@ -632,4 +632,65 @@ func init() {
 			bombs[i].build = bombs[i-1].build
 		}
 	}
+}
+
+// A value without effects is computed where it is needed. Here, each step extends a value that only branches need, and each branch
+// computes all of it again.
+func init() {
+	const x, y = 0, 1
+	chained := func(step, read func(i int) []byte) func(n, m int) []byte {
+		return func(n, _ int) []byte {
+			m := newModule()
+			m.add(0, repeat(8, tF64), each(8, func(i int) []byte { return cat([]byte{0x23, 3}, set(i)) }), []byte{0x02, 0x40},
+				each(n, func(i int) []byte { return cat(step(i), read(i)) }), []byte{0x0b})
+			return alone(m)
+		}
+	}
+	sum := func(int) []byte { return cat(get(x), get(y), []byte{0xa0}, set(x)) }
+	use := cat(get(x), []byte{0x24, 3})
+	branch := []byte{0x23, 0, 0x04, 0x40}
+	in := func(code ...[]byte) func(int) []byte {
+		return func(int) []byte { return cat(branch, cat(code...), []byte{0x0b}) }
+	}
+	bombs = append(bombs, []bomb{
+		{"sums that branches need", 600, 0, chained(sum, in(use))},
+		{"sums that both branches need", 300, 0, chained(sum, in(use, []byte{0x05}, use))},
+		{"sums that nested branches need", 400, 0, chained(sum, in(branch, use, []byte{0x0b}))},
+		{"sums that branches store", 400, 0, chained(sum, in([]byte{0x41, 0}, get(x), []byte{0x39, 3, 0}))},
+		{"sums that loops in branches need", 400, 0, chained(sum, in([]byte{0x03, 0x40}, use, []byte{0x23, 0, 0x0d, 0, 0x0b}))},
+		{"sums that loops in branches begin with", 400, 0, chained(sum, in(get(x), set(3), []byte{0x03, 0x40}, get(3), []byte{0x1a}, get(y), set(3), []byte{0x23, 0, 0x0d, 0, 0x0b}))},
+		{"sums that jumps take", 400, 0, chained(sum, in(get(x), set(3), []byte{0x0c, 1}))},
+		{"sums that tables of jumps lead to", 300, 0, chained(sum, func(int) []byte {
+			return cat([]byte{0x02, 0x40, 0x02, 0x40, 0x23, 0, 0x0e, 1, 0, 1, 0x0b}, use, []byte{0x0b})
+		})},
+		{"sums behind jumps", 400, 0, chained(sum, func(int) []byte { return cat([]byte{0x02, 0x40, 0x23, 0, 0x0d, 0}, use, []byte{0x0b}) })},
+		{"sums that branches set to themselves", 400, 0, chained(sum, in(get(x), set(3), get(3), set(x), use))},
+		{"sums that are needed twice", 400, 0, chained(func(int) []byte {
+			return cat(get(x), get(x), []byte{0xa2}, get(y), []byte{0xa0}, set(x))
+		}, in(use))},
+		{"sums in three variables", 300, 0, chained(func(i int) []byte {
+			return cat(get(2+i%3), get(2+(i+1)%3), []byte{0xa0}, set(2+i%3))
+		}, in(get(2), get(3), []byte{0xa0}, get(4), []byte{0xa0, 0x24, 3}))},
+		{"choices that branches need", 300, 0, chained(func(i int) []byte { return cat(get(x), get(2+i%6), []byte{0x23, 0, 0x1b}, set(x)) }, in(use))},
+		{"loaded sums that branches need", 200, 0, chained(func(i int) []byte {
+			return cat(get(x), []byte{0x23, 3, 0xa0, 0x23, 3, 0xa0}, set(x))
+		}, in(use))},
+		{"sums on the stack that branches need", 300, 0, func(n, _ int) []byte {
+			m := newModule()
+			t := m.addType([]byte{tF64}, []byte{tF64})
+			m.add(0, []byte{tF64}, []byte{0x23, 3}, times(n, []byte{0x23, 3, 0xa0, 0x22, 0, 0x23, 0, 0x04}, leb(t), get(0), []byte{0x24, 3, 0x0b}), []byte{0x24, 3})
+			return alone(m)
+		}},
+		{"loaded sums that few branches need", 2000, 8, func(n, w int) []byte {
+			m := newModule()
+			m.add(0, []byte{tF64}, []byte{0x23, 3}, times(n, []byte{0x23, 3, 0xa0}), set(0), times(w, in(use)(0)))
+			return alone(m)
+		}},
+		{"quotients by constants that branches need", 400, 0, bodyOf2(2, func(n, _ int) []byte {
+			return cat(readGlobals(2), times(n, get(0), []byte{0x41, 7, 0x6e, 0x21, 0}, get(0), get(1), []byte{0x73, 0x21, 0}, branch, get(0), []byte{0x24, 0, 0x0b}))
+		})},
+		{"bits that cancel and that branches need", 300, 0, bodyOf2(2, func(n, _ int) []byte {
+			return cat(readGlobals(2), times(n, get(0), get(1), []byte{0x72}, get(1), []byte{0x77, 0x21, 0}, get(0), get(0), []byte{0x73, 0x24, 0}, branch, get(0), []byte{0x24, 0, 0x0b}))
+		})},
+	}...)
 }

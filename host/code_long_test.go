@@ -48,6 +48,30 @@ func TestLongEstimate(t *testing.T) {
 		}
 		e.report(t, 2*len(ops))
 	})
+	t.Run("instructions in branches", func(t *testing.T) {
+		e := strict()
+		for _, o := range ops {
+			if len(o.in) == 0 || len(o.out) != 1 {
+				continue
+			}
+			for _, n := range []int{100, 250} {
+				m := newModule()
+				locals, code := o.inBranches(n)
+				m.add(0, locals, code)
+				e.check(t, fmt.Sprintf("instruction %x, %d times, needed in branches", o.code, n), alone(m))
+			}
+		}
+		e.report(t, len(ops))
+	})
+	t.Run("templates", func(t *testing.T) {
+		e := strict()
+		for _, seed := range []uint64{40369, 40471, 40518, 40623} { // these took up to 60 times their estimate
+			for _, n := range []int{25, 50, 100, 200} {
+				e.check(t, fmt.Sprintf("template %d, %d times", seed, n), templateOf(seed)(n))
+			}
+		}
+		e.report(t, 8)
+	})
 	t.Run("random", func(t *testing.T) {
 		seed := uint64(time.Now().UnixNano())
 		if text := os.Getenv("STILE_TEST_SEED"); text != "" {

@@ -296,6 +296,35 @@ func (o op) sweep(n, width int) (locals, code []byte) {
 	return locals, code
 }
 
+// back turns a value of one type into another one.
+func back(from, to byte) []byte {
+	via := map[[2]byte]string{
+		{tI32, tI64}: "\xac", {tI32, tF32}: "\xbe", {tI32, tF64}: "\xb7", {tI32, tV128}: "\xfd\x11",
+		{tI64, tI32}: "\xa7", {tI64, tF32}: "\xb4", {tI64, tF64}: "\xbf", {tI64, tV128}: "\xfd\x12",
+		{tF32, tI32}: "\xbc", {tF32, tI64}: "\xbc\xac", {tF32, tF64}: "\xbb", {tF32, tV128}: "\xfd\x13",
+		{tF64, tI32}: "\xbd\xa7", {tF64, tI64}: "\xbd", {tF64, tF32}: "\xb6", {tF64, tV128}: "\xfd\x14",
+		{tV128, tI32}: "\xfd\x1b\x00", {tV128, tI64}: "\xfd\x1d\x00", {tV128, tF32}: "\xfd\x1f\x00", {tV128, tF64}: "\xfd\x21\x00",
+	}
+	return []byte(via[[2]byte{from, to}])
+}
+
+// inBranches repeats the instruction n times on its own result, which is read only in branches. Without effects, each branch computes
+// the whole chain again.
+func (o op) inBranches(n int) (locals, code []byte) {
+	locals = valueTypes[:5]
+	at := func(t byte) byte { return byte(slices.Index(valueTypes, t)) }
+	for i := range locals {
+		code = append(code, 0x23, byte(i), 0x21, byte(i))
+	}
+	to := o.in[0]
+	step := o.code
+	for _, t := range slices.Backward(o.in) {
+		step = cat([]byte{0x20, at(t)}, step)
+	}
+	step = cat(step, back(o.out[0], to), []byte{0x21, at(to)})
+	return locals, cat(code, times(n, step, []byte{0x23, 0, 0x04, 0x40, 0x20, at(to), 0x24, at(to), 0x0b}))
+}
+
 func cat2(code []byte, op byte, index int) []byte {
 	return binary.AppendUvarint(append(code, op), uint64(index))
 }

@@ -140,9 +140,19 @@ func TestEstimatesOfBombs(t *testing.T) {
 		{"sparse data", 100, 16<<20 - 100, 0, "of memory, and the limit"},
 		{"chains of floats", 16_000, 60, 4 * time.Second, ""}, // 112 KB, takes 7.2 s
 		{"chains of floats", 36_000, 60, 15 * time.Second, ""},
-		{"sums of chased loads", 8000, 0, 2500 * time.Millisecond, ""},                     // takes 4.9 s
-		{"comparisons of quotients", 8000, 0, 1250 * time.Millisecond, ""},                 // takes 2.5 s
-		{"comparisons of elements of a table", 1900, 0, 350 * time.Millisecond, ""},        // takes 0.7 s
+		{"sums of chased loads", 8000, 0, 2500 * time.Millisecond, ""},              // takes 4.9 s
+		{"comparisons of quotients", 8000, 0, 1250 * time.Millisecond, ""},          // takes 2.5 s
+		{"comparisons of elements of a table", 1900, 0, 350 * time.Millisecond, ""}, // takes 0.7 s
+		{"sums that branches need", 600, 0, 1200 * time.Millisecond, ""},            // takes 2.1 s
+		{"sums that branches need", 1000, 0, 0, "of memory, and the limit"},         // 16 KB, took 6.7 s and 1.7 GB
+		{"sums that nested branches need", 400, 0, 500 * time.Millisecond, ""},
+		{"sums that loops in branches begin with", 400, 0, 600 * time.Millisecond, ""},
+		{"sums that tables of jumps lead to", 300, 0, 250 * time.Millisecond, ""},
+		{"sums that branches set to themselves", 400, 0, 500 * time.Millisecond, ""},
+		{"sums that are needed twice", 400, 0, time.Second, ""},
+		{"sums on the stack that branches need", 300, 0, 1700 * time.Millisecond, ""}, // takes 3.3 s
+		{"quotients by constants that branches need", 400, 0, 500 * time.Millisecond, ""},
+		{"bits that cancel and that branches need", 300, 0, 150 * time.Millisecond, ""},
 		{"loops in loops that set", 900, 4, 2 * time.Second, ""},                           // takes 4 s
 		{"components in components", 600, 600, 0, "more than 1000 modules and components"}, // 3.6 MB, took more than 86 s and 22 GB
 		{"modules in components", 100, 100, 0, "more than 1000 modules and components"},

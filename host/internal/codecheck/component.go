@@ -5,6 +5,7 @@ package codecheck
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/stilehost/stile/host/internal/guard"
@@ -150,10 +151,12 @@ var (
 	perSquare  = price{time: 10}               // per square of the number of values
 	// per value passed to or from a call
 	perPassed  = price{time: 4500, bytes: 1500}
-	perJoin    = price{time: 1300, bytes: 400} // per value on a jump
-	perHeld    = price{time: 60, bytes: 25}    // per variable, for each jump
-	perStacked = price{time: 130, bytes: 12}   // per value on the stack of operands, for each jump
-	perNest    = price{time: 3}                // per square of a loop's nesting depth, and again for each variable set in it
+	perJoin    = price{time: 1300, bytes: 400}  // per value on a jump
+	perHeld    = price{time: 60, bytes: 25}     // per variable, for each jump
+	perStacked = price{time: 130, bytes: 12}    // per value on the stack of operands, for each jump
+	perAgain   = price{time: 3000, bytes: 1300} // per integer that is computed once more; see weight
+	perWaiting = price{time: 45}                // the same, for each value that waits for a computation
+	perNest    = price{time: 3}                 // per square of a loop's nesting depth, and again for each variable set in it
 )
 
 // pressureKept is the part of the pressure on registers of a value that waits for a computation.
@@ -195,15 +198,17 @@ func (c *sum) function(f function, locals int) {
 	pressure := 0.5*float64(locals) + 0.05*float64(f.values) + 0.4*float64(f.rounds)
 	// The compiler computes what cannot trap as late as possible, so that what was loaded for it stays live.
 	found := f.count[loads] + f.count[vectors] + f.count[divisions] + f.count[calls] + f.count[tables] + f.count[bulk]
-	pressure += pressureKept * float64(min(f.kept, found))
+	kept := min(f.kept, found)
+	pressure += pressureKept * float64(kept)
 	for kind, n := range f.count {
 		took += time.Duration(n) * prices[kind].time
 		working += int64(n) * prices[kind].bytes
 		pressure += float64(n) * prices[kind].pressure
 	}
 	square := pressure * pressure
-	took += time.Duration(square + float64(f.joins)*float64(perJoin.time) + float64(f.held)*float64(perHeld.time) + float64(f.stacked)*float64(perStacked.time) + float64(f.nested)*float64(perNest.time))
-	working += int64(square*0.02 + float64(f.joins)*float64(perJoin.bytes) + float64(f.held)*float64(perHeld.bytes) + float64(f.stacked)*float64(perStacked.bytes))
+	waiting := min(float64(kept), math.Sqrt(float64(f.again)))
+	took += time.Duration(square + float64(f.joins)*float64(perJoin.time) + float64(f.held)*float64(perHeld.time) + float64(f.stacked)*float64(perStacked.time) + float64(f.nested)*float64(perNest.time) + float64(f.again)*(float64(perAgain.time)+waiting*float64(perWaiting.time)))
+	working += int64(square*0.02 + float64(f.joins)*float64(perJoin.bytes) + float64(f.held)*float64(perHeld.bytes) + float64(f.stacked)*float64(perStacked.bytes) + float64(f.again)*float64(perAgain.bytes))
 	c.spend(took, perFunc.bytes+working/16)
 	least := 0
 	for i, w := range c.working {

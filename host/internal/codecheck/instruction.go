@@ -78,6 +78,7 @@ type function struct {
 	block   int   // the most values that a block takes or gives
 	ranges  int   // instructions on a range of memory or a table that do not come after a call, where the engine could end them
 	kept    int   // values that wait because a computation of several is not needed at once
+	again   int   // values that are computed once more, because several branches need them
 	raised  []int // functions that it takes as values
 }
 
@@ -126,12 +127,14 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 			labels[i].jumps += weight
 		}
 	}
+	m.again.begin(m, locals, results)
 	called := false
 	fixed, joins := false, 0 // whether the instruction before is a constant; how many values the one before joins
 	for r.Len() > 0 {
 		op := r.Byte()
 		in := *r // reads the operands
 		r.Operands(op)
+		operands := in
 		kind, before := moves, called
 		called = false
 		switch {
@@ -250,6 +253,7 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 				f.address(&in)
 			}
 		}
+		m.again.step(op, kind, &operands)
 		if !needs(op, kind) {
 			f.kept += joins
 		}
@@ -258,6 +262,7 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 		f.count[kind]++
 		height = max(0, height+effect(op))
 	}
+	f.again = m.again.count
 	if r.Err != nil {
 		err = fmt.Errorf("code: %w", r.Err)
 	}

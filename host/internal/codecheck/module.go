@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/stilehost/stile/internal/printable"
@@ -24,10 +25,18 @@ type moduleCost struct {
 	imports int    // how many of these are imported
 	raised  []bool // functions that can be called from outside
 	start   time.Duration
+	again   *again
 }
 
+// buffers has what modules used before, which can be megabytes.
+var buffers = sync.Pool{New: func() any { return new(again) }}
+
 func checkModule(wasm []byte, total *sum) error {
-	m := &moduleCost{total: total}
+	m := &moduleCost{total: total, again: buffers.Get().(*again)}
+	defer func() {
+		m.again.m = nil
+		buffers.Put(m.again)
+	}()
 	if err := total.part(); err != nil {
 		return err
 	}
