@@ -65,7 +65,7 @@ func measureLadder(ctx context.Context, b *bench, _ *subject) (err error) {
 	site := serveSite()
 	defer site.Close()
 	rules := fmt.Sprintf(`{"packages": ["zod"], "ladder": [{"rung": "sandbox", "permissions": {"workspace": "read-write"}, "bindings": {
-		"browser": {"browser": [{"scheme": "http", "host": "127.0.0.1", "port": %s}]}, "sandbox": {"sandbox": {"image": "host"}}
+		"browser": {"browser": {"pages": 10000, "rules": [{"scheme": "http", "host": "127.0.0.1", "port": %s}]}}, "sandbox": {"sandbox": {"image": "host"}}
 	}}]}`, site.port())
 	if err := os.WriteFile(filepath.Join(home, "policy.json"), []byte(rules), 0o600); err != nil {
 		return err

@@ -307,7 +307,7 @@ func (b *bench) rungSandbox(ctx context.Context, agent func(string) (client, err
 	for n := range 3 { // they take seconds
 		id := 1000 + n
 		var a, p []float64
-		err := spent(&a, func() error { return sandbox(big, change(files, id), made(id)+"changed ") })
+		err := spent(&a, func() error { return sandbox(big, change(files, id), made(id)+"9000 changes left out") })
 		if reason == "" {
 			err = errors.Join(err, spent(&p, func() error { return c.synced(ctx, change(files, id), made(id)) }))
 		}
