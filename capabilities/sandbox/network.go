@@ -19,7 +19,7 @@ import (
 
 const (
 	maxNetwork     = 64
-	exampleNetwork = `{"host": "registry.npmjs.org"}`
+	exampleNetwork = `{"host": "api.example.com"}`
 )
 
 // readNetwork reads the rules of a manifest.

@@ -135,7 +135,7 @@ func (*imageDebian) Help() string {
 Examples:
 
     stile sandbox image debian tools git nodejs npm cargo golang
-    stile sandbox image debian small --suite trixie --mirror https://deb.debian.org/debian`
+    stile sandbox image debian small --suite trixie --mirror https://mirror.example.com/debian`
 }
 
 // Run implements the command.
