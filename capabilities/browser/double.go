@@ -1,14 +1,12 @@
 package browser
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
@@ -31,32 +29,7 @@ type Answer struct {
 	Error  *string         `json:"error,omitempty"`
 }
 
-// answers are given in order to successive actions. A single answer is given to all.
-type answers struct {
-	list   []Answer
-	always bool
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (a *answers) UnmarshalJSON(raw []byte) error {
-	if bytes.HasPrefix(raw, []byte("[")) {
-		var list []*Answer
-		err := double.Strict(raw, &list)
-		for _, one := range list {
-			if err == nil && one == nil {
-				return errors.New("null, which is not an answer")
-			}
-			if one != nil {
-				a.list = append(a.list, *one)
-			}
-		}
-		return err
-	}
-	*a = answers{make([]Answer, 1), true}
-	return double.Strict(raw, &a.list[0])
-}
-
-// kind is what an action returns.
+// stepKind is what an action returns.
 func stepKind(step string) OutcomeCase {
 	verb, _, _ := strings.Cut(step, " ")
 	switch verb {
@@ -133,12 +106,12 @@ func (a Answer) outcome(step string) (result, error) {
 // Double implements [double.Doubler]: a session opens what the rules allow, and the test has the outcomes of its actions. A test that
 // lists none for fill and leave has them do nothing.
 func (g Rights) Double(_ context.Context, t *double.Test, raw json.RawMessage) (abi.Capability, error) {
-	stubs, err := double.Members[answers](t, raw, exampleAnswers)
+	stubs, err := double.Members[double.Answers[Answer]](t, raw, exampleAnswers)
 	if err != nil {
 		return nil, err
 	}
 	for step, stub := range stubs {
-		for _, a := range stub.list {
+		for _, a := range stub.List {
 			if err := a.check(step); err != nil {
 				return nil, t.Wrong(fmt.Sprintf("[%s]: %v", double.Quoted(step), err), exampleAnswers)
 			}
@@ -148,19 +121,12 @@ func (g Rights) Double(_ context.Context, t *double.Test, raw json.RawMessage) (
 	if err != nil {
 		return nil, err
 	}
-	var mu sync.Mutex
-	used := map[string]int{}
+	script := double.NewScript(stubs)
 	made.answers = func(step string) (result, error) {
-		stub, n := stubs[step], 0
-		if len(stub.list) > 0 && !stub.always {
-			mu.Lock()
-			n = used[step]
-			used[step]++
-			mu.Unlock()
-		}
+		answer, n, ok := script.Next(step)
 		switch {
-		case n < len(stub.list):
-			return stub.list[n].outcome(step)
+		case ok:
+			return answer.outcome(step)
 		case stepKind(step) == OutcomeNothing:
 			return result{}, nil
 		}
@@ -169,8 +135,8 @@ func (g Rights) Double(_ context.Context, t *double.Test, raw json.RawMessage) (
 		if strings.HasPrefix(step, "evaluate ") {
 			example = `{"json": {}}`
 		}
-		if len(stub.list) > 0 {
-			what = fmt.Sprintf("action %d of %s", n+1, what)
+		if n > 0 {
+			what = fmt.Sprintf("action %d of %s", n, what)
 		}
 		return result{}, t.Unanswered(what, strconv.Quote(printable.Cut(step, 2<<10))+": "+example)
 	}

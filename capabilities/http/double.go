@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -36,52 +35,27 @@ type Answer struct {
 	Text    *string           `json:"text,omitempty"`
 }
 
-// answers are given in order to successive requests. A single answer is given to all requests.
-type answers struct {
-	list   []Answer
-	always bool
-}
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (a *answers) UnmarshalJSON(raw []byte) error {
-	if bytes.HasPrefix(raw, []byte("[")) {
-		var list []*Answer
-		err := double.Strict(raw, &list)
-		for _, one := range list {
-			if err == nil && one == nil {
-				return errors.New("null, which is not an answer")
-			}
-			if one != nil {
-				a.list = append(a.list, *one)
-			}
-		}
-		return err
-	}
-	*a = answers{make([]Answer, 1), true}
-	return double.Strict(raw, &a.list[0])
-}
-
 // Double implements [double.Doubler]: the client sends the requests that the rules allow to simulated servers.
 func (g Rights) Double(_ context.Context, t *double.Test, raw json.RawMessage) (abi.Capability, error) {
-	stubs, err := double.Members[answers](t, raw, exampleAnswers)
+	stubs, err := double.Members[double.Answers[Answer]](t, raw, exampleAnswers)
 	if err != nil {
 		return nil, err
 	}
-	servers := &doubleTransport{test: t, stubs: map[string]answers{}, used: map[string]int{}}
+	keyed := map[string]double.Answers[Answer]{}
 	for name, stub := range stubs {
 		key, err := RequestKey(name)
-		if _, twice := servers.stubs[key]; err == nil && twice {
+		if _, twice := keyed[key]; err == nil && twice {
 			err = errors.New("this request appears twice")
 		}
-		for _, a := range stub.list {
+		for _, a := range stub.List {
 			err = cmp.Or(err, a.Check())
 		}
 		if err != nil {
 			return nil, t.Wrong(fmt.Sprintf("[%s]: %v", double.Quoted(name), err), exampleAnswers)
 		}
-		servers.stubs[key] = stub
+		keyed[key] = stub
 	}
-	made, err := New(Options{Rules: g.Rules, Credentials: doubleCredentials{}, Transport: servers})
+	made, err := New(Options{Rules: g.Rules, Credentials: doubleCredentials{}, Transport: &doubleTransport{t, double.NewScript(keyed)}})
 	if err != nil {
 		return nil, err
 	}
@@ -135,11 +109,8 @@ func (a Answer) response(r *nethttp.Request) *nethttp.Response {
 
 // doubleTransport simulates the servers of one binding, without sockets. It is safe for concurrent use.
 type doubleTransport struct {
-	test  *double.Test
-	stubs map[string]answers
-
-	mu   sync.Mutex
-	used map[string]int
+	test   *double.Test
+	script *double.Script[Answer]
 }
 
 // RoundTrip implements [nethttp.RoundTripper].
@@ -148,19 +119,13 @@ func (t *doubleTransport) RoundTrip(r *nethttp.Request) (*nethttp.Response, erro
 		_ = r.Body.Close() // the simulated server does not read it
 	}
 	key := r.Method + " " + normalURL(r.URL)
-	stub, n := t.stubs[key], 0
-	if len(stub.list) > 0 && !stub.always { // so that other URLs, of which there can be thousands, are not kept
-		t.mu.Lock()
-		n = t.used[key]
-		t.used[key]++
-		t.mu.Unlock()
-	}
-	if n < len(stub.list) {
-		return stub.list[n].response(r), nil
+	answer, n, ok := t.script.Next(key)
+	if ok {
+		return answer.response(r), nil
 	}
 	what := printable.Cut(key, maxShown)
-	if len(stub.list) > 0 {
-		what = fmt.Sprintf("request %d of %s", n+1, what)
+	if n > 0 {
+		what = fmt.Sprintf("request %d of %s", n, what)
 	}
 	return nil, t.test.Unanswered(what, strconv.Quote(printable.Cut(key, 2<<10))+`: {"status": 200, "json": {}}`)
 }
