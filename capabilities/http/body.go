@@ -24,7 +24,9 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 	e.mu.Lock()
 	e.arriving = e.builder(kind, limit)
 	e.mu.Unlock()
-	var body io.Reader = chargedReader{meteredReader{ctx, response.Body}, c.call.received}
+	turn := turn{ctx: ctx}
+	defer turn.give()
+	var body io.Reader = chargedReader{waitingReader{&turn, meteredReader{ctx, response.Body}}, c.call.received}
 	if encoding != "" {
 		select {
 		case c.call.decoding <- struct{}{}:
@@ -45,7 +47,7 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 	if q.secrets.forms != nil {
 		body = maskedReader{ctx, &maskReader{r: body, secrets: q.secrets}}
 	}
-	_, err := io.Copy(bodyWriter{e}, body)
+	_, err := io.Copy(bodyWriter{e}, turnReader{&turn, body})
 	return err
 }
 
@@ -65,7 +67,10 @@ func (e *Exchange) builder(mediaType string, limit int64) *blob.Builder {
 	return blob.NewBuilder(blob.Options{MediaType: mediaType, Limit: limit, Dir: e.client.grant.options.TempDir, Quota: e.client.call.held})
 }
 
-// meteredReader charges the bytes that it reads to the meter of the exchange.
+// contentWork is the processor time for a byte of a body: to receive it, hash it and keep it.
+const contentWork = 2 * time.Nanosecond
+
+// meteredReader charges the bytes that it reads to the meter of the exchange, and processor time for them to the call.
 type meteredReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -76,6 +81,9 @@ func (m meteredReader) Read(p []byte) (int, error) {
 	exchangeOf(m.ctx).content(n)
 	if refused := abi.Charge(m.ctx, n); refused != nil {
 		return 0, refused
+	}
+	if refused := abi.Work(m.ctx, time.Duration(n)*contentWork); refused != nil {
+		return 0, abi.Errorf(abi.CodeExhausted, "processor time of the call, to receive the response: %v", refused)
 	}
 	return n, err
 }

@@ -2,11 +2,13 @@ package http
 
 import (
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	nethttp "net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/internal/captest"
@@ -82,4 +84,28 @@ func charged(t *testing.T, c *Client, r Request, bytes int64) error {
 	}
 	_, err = exchange.Text(t.Context(), 1<<20)
 	return err
+}
+
+// TestReceivingTakesTime has a body that is neither compressed nor looked through for a credential.
+func TestReceivingTakesTime(t *testing.T) {
+	const size = 512 << 10
+	at := serve(t, func(w nethttp.ResponseWriter, _ *nethttp.Request) { _, _ = w.Write(make([]byte, size)) })
+	receive := func(charge func(time.Duration) error) error {
+		opened, err := client(t, Options{Rules: []Rule{good(at)}}).grant.Open(abi.WithWork(t.Context(), charge))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return do(t, opened.(*Client), get(at, "/")).err
+	}
+	var charged work
+	if err := receive(charged.add); err != nil || charged.all() < size*contentWork {
+		t.Errorf("%v were charged, %v", charged.all(), err)
+	}
+	left := size * contentWork / 4
+	wantError(t, receive(func(took time.Duration) error {
+		if left -= took; left < 0 {
+			return errors.New("over")
+		}
+		return nil
+	}), abi.ErrExhausted, "over")
 }

@@ -380,8 +380,9 @@ func (p *Passage) clean(ctx context.Context, r *nethttp.Response) {
 		masked.Add(h.Name, h.Value)
 	}
 	r.Header = masked
+	turn := &turn{ctx: ctx}
 	r.Body = struct {
 		io.Reader
 		io.Closer
-	}{maskedReader{ctx, &maskReader{r: r.Body, secrets: p.q.secrets}}, r.Body}
+	}{turnReader{turn, maskedReader{ctx, &maskReader{r: waitingReader{turn, r.Body}, secrets: p.q.secrets}}}, r.Body}
 }
