@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	nethttp "net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -359,5 +360,70 @@ func TestPopups(t *testing.T) {
 	}
 	if n := len(targets.TargetInfos); n > 3 {
 		t.Errorf("%d targets: %+v", n, targets)
+	}
+}
+
+// TestPagesShareTime opens two pages in one call. Their time counts together.
+func TestPagesShareTime(t *testing.T) {
+	url, rule := serve(t, bombs())
+	c, err := Rights{Rules: ruleList(rule), Budget: Budget{Seconds: 2}}.Open(t.Context(), quickSite(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(abi.WithCall(t.Context()))
+	defer cancel()
+	var all []*Session
+	for range 2 {
+		opened, err := c.(*Grant).Open(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := opened.(*Session)
+		defer func() { _ = s.Close() }()
+		open(t, s, url+"/ok")
+		all = append(all, s)
+	}
+	for _, s := range all {
+		eventually(t, "it does not end", func() bool {
+			p, err := s.Evaluate(t.Context(), "new Promise((done) => setTimeout(done, 100))", "[]")
+			_, err = take(t, p, err)
+			return err != nil && strings.Contains(err.Error(), "seconds of the browser: 2")
+		})
+	}
+	b := all[0].budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.spent > 3*time.Second || b != all[1].budget {
+		t.Errorf("they were open for %v", b.spent)
+	}
+}
+
+// TestWorkOfPages has a page take all processors. Its processor time is counted, and it ends when the time is over.
+func TestWorkOfPages(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("processes are measured on Linux only")
+	}
+	url, rule := serve(t, bombs())
+	s := sessionAt(t, quickSite(t), Rights{Rules: ruleList(rule)})
+	open(t, s, url+"/ok")
+	const loop = "for (let i = 0; i < 4; i++) new Worker(URL.createObjectURL(new Blob(['while (true);'])))"
+	p, err := s.Evaluate(t.Context(), loop, "[]")
+	if _, err := take(t, p, err); err != nil {
+		t.Fatal(err)
+	}
+	work := func() time.Duration {
+		s.budget.mu.Lock()
+		defer s.budget.mu.Unlock()
+		return s.budget.work
+	}
+	eventually(t, "it is not counted", func() bool { return work() > time.Second })
+	s.budget.charge(s.budget.limit() - work())
+	p, err = s.Evaluate(t.Context(), "1", "[]")
+	if _, err := take(t, p, err); err == nil || !strings.Contains(err.Error(), "seconds of the browser: 600, of processor time") {
+		t.Errorf("got %v", err)
+	}
+	p, err = s.Open(t.Context(), url+"/ok")
+	if _, err := take(t, p, err); !errors.Is(err, abi.ErrExhausted) {
+		t.Errorf("another page: %v", err)
 	}
 }

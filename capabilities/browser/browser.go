@@ -45,7 +45,7 @@ const (
 type Budget struct {
 	// Pages is how many pages are opened, by links and redirects of scripts too. Default 100.
 	Pages int `json:"pages,omitempty"`
-	// Seconds is how long pages are open. Default 600.
+	// Seconds is how long pages are open, all together, and how much processor time their browser may take meanwhile. Default 600.
 	Seconds int `json:"seconds,omitempty"`
 	// Megabytes is how many megabytes (of 1,048,576 bytes) go through the proxy in both directions. Default 200.
 	Megabytes int `json:"megabytes,omitempty"`
@@ -62,12 +62,16 @@ type budget struct {
 
 	mu    sync.Mutex
 	pages int
-	spent time.Duration
 	bytes int64
+	work  time.Duration // processor time
+	spent time.Duration // for which pages were open, until since
+	since time.Time
+	open  map[*tab]bool
+	timer *time.Timer // at which the time is over; nil if no page is open
 }
 
 func (b Budget) start() *budget {
-	return &budget{most: b.orDefaults(), held: blob.NewQuota("bytes held for the browser", maxHeld)}
+	return &budget{most: b.orDefaults(), held: blob.NewQuota("bytes held for the browser", maxHeld), open: map[*tab]bool{}}
 }
 
 // maxHeld is how many bytes of texts, pictures and files are held for one call.
@@ -83,25 +87,80 @@ func (b *budget) page() error {
 	return nil
 }
 
-// spend counts the time that a page was open.
-func (b *budget) spend(d time.Duration) {
+// begin counts the time of a tab from now on. It ends the tab when the time of all is over.
+func (b *budget) begin(t *tab) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.spent += d
+	b.count()
+	b.open[t] = true
+	b.wait()
 }
 
-// left is how long a page may still be open.
-func (b *budget) left() (time.Duration, error) {
+// end counts the time of a tab no more.
+func (b *budget) end(t *tab) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	left := time.Duration(b.most.Seconds)*time.Second - b.spent
-	if left <= 0 {
-		return 0, b.overtime()
+	b.count()
+	delete(b.open, t)
+	b.wait()
+}
+
+// count adds the time that has passed for each open tab. The caller holds b.mu.
+func (b *budget) count() {
+	now := time.Now()
+	b.spent += time.Duration(len(b.open)) * now.Sub(b.since)
+	b.since = now
+}
+
+// wait waits for the end of the time. The caller holds b.mu, and has counted.
+func (b *budget) wait() {
+	if b.timer != nil {
+		b.timer.Stop()
+		b.timer = nil
 	}
-	return left, nil
+	if open := time.Duration(len(b.open)); open > 0 {
+		b.timer = time.AfterFunc(max(0, b.limit()-b.spent)/open, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if b.count(); b.spent >= b.limit() {
+				b.endAll()
+			}
+		})
+	}
+}
+
+// charge counts processor time.
+func (b *budget) charge(took time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.work += took; b.work >= b.limit() {
+		b.endAll()
+	}
+}
+
+// endAll ends the open tabs. The caller holds b.mu.
+func (b *budget) endAll() {
+	for t := range b.open {
+		t.over.end(b.overtime())
+	}
+}
+
+func (b *budget) limit() time.Duration { return time.Duration(b.most.Seconds) * time.Second }
+
+// left returns an error if no time is left.
+func (b *budget) left() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.count(); max(b.spent, b.work) >= b.limit() {
+		return b.overtime()
+	}
+	return nil
 }
 
 func (b *budget) overtime() error {
+	if b.work >= b.limit() {
+		return abi.Errorf(abi.CodeExhausted, "seconds of the browser: %d, of processor time", b.most.Seconds)
+	}
 	return abi.Errorf(abi.CodeExhausted, "seconds of the browser: %d", b.most.Seconds)
 }
 
@@ -330,21 +389,18 @@ func (s *Session) newTab(ctx context.Context) error {
 	if s.grant.lasting != nil { // the page outlives the call
 		b = s.grant.budget.start()
 	}
-	left, err := b.left()
-	if err != nil {
+	if err := b.left(); err != nil {
 		return err
 	}
 	t, err := s.grant.engine.newTab(ctx, s.grant.place, func(l net.Listener) (exit, error) { return s.grant.open(s.held.ctx, l, b) }, b)
 	if err != nil {
 		return err
 	}
-	timer := time.AfterFunc(left, func() { t.over.end(b.overtime()) })
 	forget := context.AfterFunc(s.held.ctx, func() { t.over.end(context.Cause(s.held.ctx)) }) //nolint:contextcheck // the page lives as long as what holds it
 	if s.grant.lasting != nil {
 		t.idle = time.AfterFunc(pageIdle, func() { t.over.end(errIdle) })
 	}
 	t.over.OnReady(func() {
-		timer.Stop()
 		forget()
 		if t.idle != nil {
 			t.idle.Stop()

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -92,6 +94,7 @@ type scope struct {
 	browser *chromium.Browser
 	network *egress.Namespace // of the browser; nil if it is not confined
 	users   int
+	tabs    map[*tab]bool
 	idle    *time.Timer
 	killed  time.Time // when a page was killed for its memory
 }
@@ -107,7 +110,7 @@ func (e *Engine) use(ctx context.Context, at place) (b *chromium.Browser, s *sco
 	}
 	s = e.scopes[at]
 	if s == nil {
-		s = &scope{at: at, starting: make(chan struct{}, 1)}
+		s = &scope{at: at, starting: make(chan struct{}, 1), tabs: map[*tab]bool{}}
 		e.scopes[at] = s
 	}
 	s.users++
@@ -152,6 +155,7 @@ func (e *Engine) running(ctx context.Context, s *scope) (*chromium.Browser, erro
 		defer e.mu.Unlock()
 		s.killed = time.Now()
 	})
+	b.OnWork(func(took time.Duration) { e.charge(s, took) })
 	b.Handle("", func(event chromium.Event) { e.event(s, b, event) })
 	// A page that gets another window all the same has it closed.
 	b.Send("", "Target.setDiscoverTargets", map[string]any{"discover": true, "filter": []any{map[string]any{"type": "page"}}})
@@ -222,6 +226,28 @@ func explainStart(ctx context.Context, err error) error {
 		return abi.Errorf(abi.CodeUnavailable, "%v; `stile doctor` says more", lack)
 	default:
 		return fmt.Errorf("browser: %w", err)
+	}
+}
+
+func (e *Engine) begin(s *scope, t *tab) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s.tabs[t] = true
+}
+
+func (e *Engine) end(s *scope, t *tab) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(s.tabs, t)
+}
+
+// charge charges the processor time of a browser. Nothing says which page took it, so all pages pay alike: they are of one extension.
+func (e *Engine) charge(s *scope, took time.Duration) {
+	e.mu.Lock()
+	tabs := slices.Collect(maps.Keys(s.tabs))
+	e.mu.Unlock()
+	for _, t := range tabs {
+		t.budget.charge(took / time.Duration(len(tabs)))
 	}
 }
 

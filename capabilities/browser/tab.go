@@ -24,7 +24,6 @@ type tab struct {
 	folder                            string // of downloads
 	done                              func()
 	budget                            *budget
-	opened                            time.Time
 	idle                              *time.Timer // ends a page that lasts; nil for another one
 
 	over ending
@@ -74,9 +73,13 @@ func (e *Engine) newTab(ctx context.Context, at place, open newExit, b *budget) 
 		e.places.Give()
 		return nil, err
 	}
-	t := &tab{browser: browser, engine: e, scope: s, budget: b, changed: make(chan struct{}), opened: time.Now()}
+	t := &tab{browser: browser, engine: e, scope: s, budget: b, changed: make(chan struct{})}
 	e.tabs.Add(1)
+	e.begin(s, t)
+	b.begin(t)
 	t.done = func() {
+		b.end(t)
+		e.end(s, t)
 		done()
 		e.places.Give()
 		e.tabs.Done()
@@ -270,7 +273,6 @@ func (t *tab) close(ctx context.Context, why error) {
 		if t.folder != "" {
 			_ = t.browser.RemoveAll(t.folder) // it is on the browser's own disk
 		}
-		t.budget.spend(time.Since(t.opened))
 		t.done()
 	})
 }

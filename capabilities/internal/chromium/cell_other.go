@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
+	"time"
 )
 
 // cell is where a browser runs. Only Linux can confine it.
@@ -42,6 +43,10 @@ func (c *cell) close() error                          { return os.RemoveAll(c.di
 func (c *cell) open(path string) (*os.File, error)    { return os.Open(path) }
 func (c *cell) removeAll(path string) error           { return os.RemoveAll(path) }
 func memoryOf(int) (total int64, pages []pageProcess) { return 0, nil }
+
+func processorOf(int) time.Duration { return 0 }
+
+func lowPriority(int, bool) {}
 
 func proportional(int) int64 { return 0 }
 

@@ -54,6 +54,7 @@ type Browser struct {
 	mu      sync.Mutex
 	exit    error
 	crashed func(pid int)
+	worked  func(took time.Duration)
 }
 
 // ErrMissing is the error of a machine without Chromium.
@@ -278,6 +279,14 @@ func (b *Browser) OnKill(f func(pid int)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.crashed = f
+}
+
+// OnWork sets the function that is told a few times a second how much processor time the browser's processes took. It is not told where the
+// system does not say.
+func (b *Browser) OnWork(f func(took time.Duration)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.worked = f
 }
 
 // beginning keeps the first bytes that are written to it.

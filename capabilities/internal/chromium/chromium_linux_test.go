@@ -209,3 +209,62 @@ func joined(errs ...error) error {
 	}
 	return nil
 }
+
+// TestBusyYields has a browser compute, and then stop.
+func TestBusyYields(t *testing.T) {
+	var u usage
+	took := time.Duration(0)
+	until := func(each time.Duration, busy bool) (looks int) {
+		for ; u.busy != busy && looks < 1000; looks++ {
+			took += each
+			if changed := u.look(took); changed != (u.busy == busy) {
+				t.Fatalf("after %d looks: changed %v, busy %v", looks, changed, u.busy)
+			}
+		}
+		return looks
+	}
+	if n := until(watchEvery, true); n != int(busyTime/watchEvery)+1 { // one processor
+		t.Errorf("it yields after %d looks", n)
+	}
+	if n := until(watchEvery/4, false); n > len(u.past) {
+		t.Errorf("it is busy for %d looks more", n)
+	}
+	if u.look(took / 2); u.took != took { // a process that has ended may be missing
+		t.Errorf("%v is less than %v", u.took, took)
+	}
+
+	b := started(t, Options{})
+	newPage(t, b, "data:text/html,<script>for (let i = 0; i < 4; i++) new Worker(URL.createObjectURL(new Blob(['while (true);'])))</script>")
+	for before := processorOf(b.Pid()); processorOf(b.Pid()) < before+500*time.Millisecond; {
+		<-time.After(5 * time.Millisecond)
+	}
+	group := func() string {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", b.Pid()))
+		if err != nil {
+			return "none"
+		}
+		return string(text)
+	}
+	lowPriority(b.Pid(), true)
+	if g := group(); g != "none" && !strings.HasSuffix(g, " nice 19\n") {
+		t.Errorf("group %q", g)
+	}
+	_, pages := memoryOf(b.Pid())
+	for _, p := range pages {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.pid))
+		for _, name := range threads {
+			stat, err := os.ReadFile(name)
+			if err != nil {
+				continue
+			}
+			_, rest, _ := strings.Cut(string(stat), ") ")
+			if nice := strings.Fields(rest)[16]; nice != "19" {
+				t.Errorf("%s: nice %s", name, nice)
+			}
+		}
+	}
+	<-time.After(150 * time.Millisecond) // the system refuses to change a group more often
+	if lowPriority(b.Pid(), false); !strings.HasSuffix(group(), " nice 0\n") && group() != "none" {
+		t.Errorf("afterwards group %q", group())
+	}
+}

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // memoryOf returns how many bytes a process and all that it started have, besides what they share, and those of them that run pages.
@@ -47,6 +50,49 @@ func proportional(pid int) (total int64) {
 		total += kib << 10
 	}
 	return total
+}
+
+// processorOf returns the processor time of a process and of all that it started, also of those that have ended.
+func processorOf(pid int) time.Duration {
+	const perTick = time.Second / 100 // USER_HZ, which is the same on all platforms that have Chromium
+	var ticks int64
+	for _, p := range below(pid) {
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p)) // it may have ended
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		fields := strings.Fields(rest)
+		const user, end = 11, 15 // utime, stime, cutime, cstime
+		if len(fields) < end {
+			continue
+		}
+		for _, f := range fields[user:end] {
+			n, _ := strconv.ParseInt(f, 10, 64)
+			ticks += n
+		}
+	}
+	return time.Duration(ticks) * perTick
+}
+
+// lowPriority makes a process, and all that it started, yield to others, or no longer. Where the system groups processes by session, the
+// group yields, so that all of it can change back. Elsewhere the processes of pages yield for good.
+func lowPriority(pid int, low bool) {
+	const nice = 19
+	group := "0"
+	if low {
+		group = strconv.Itoa(nice)
+	}
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(group), 0) // there may be none
+	if !low {
+		return
+	}
+	_, pages := memoryOf(pid)
+	for _, p := range pages {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", p.pid))
+		for _, name := range threads {
+			if thread, err := strconv.Atoi(filepath.Base(name)); err == nil {
+				_ = unix.Setpriority(unix.PRIO_PROCESS, thread, nice) // it may have ended
+			}
+		}
+	}
 }
 
 func privateBytes(pid int) int64 {
