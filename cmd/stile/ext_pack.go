@@ -15,6 +15,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/pack"
 	"github.com/stilehost/stile/extension/pack/bundle"
+	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/toolchain/npm"
 )
@@ -194,7 +195,7 @@ func (c *extImport) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	return withExtensions(ctx, s, func(e *extensions) error {
-		in, err := c.read(ctx, s, e)
+		in, err := c.read(ctx, s, e, verifier != nil)
 		if err != nil {
 			return err
 		}
@@ -205,6 +206,7 @@ func (c *extImport) Run(ctx context.Context, s *streams) error {
 		if d.Signer, err = c.verify(ctx, s, in, trusted, verifier); err != nil {
 			return errors.Join(err, e.Refuse(ctx, d, err.Error()))
 		}
+		in.signed, in.pack.Component = nil, nil // it is built here, and both may be large
 		w, err := e.Import(ctx, in.pack, d)
 		if err != nil {
 			return err
@@ -236,12 +238,12 @@ type incoming struct {
 	signed     []byte
 }
 
-// read reads the file, or pulls from a registry.
-func (c *extImport) read(ctx context.Context, s *streams, e *extensions) (in *incoming, err error) {
+// read reads the file, or pulls from a registry. If whole is set, it keeps the bytes that a bundle signs.
+func (c *extImport) read(ctx context.Context, s *streams, e *extensions, whole bool) (in *incoming, err error) {
 	if ref, ok := strings.CutPrefix(c.File, ociScheme); ok {
 		in, err = c.pull(ctx, s, e, ref)
 	} else {
-		in, err = c.open(ctx)
+		in, err = c.open(ctx, whole)
 	}
 	if err == nil && c.Bundle != "" {
 		var b []byte
@@ -254,19 +256,26 @@ func (c *extImport) read(ctx context.Context, s *streams, e *extensions) (in *in
 // packLimits are the bounds of an extension.
 var packLimits = pack.Limits{Component: maxComponent, Source: extension.MaxSource, Files: extension.MaxFiles}
 
-func (c *extImport) open(ctx context.Context) (*incoming, error) {
+func (c *extImport) open(ctx context.Context, whole bool) (*incoming, error) {
 	in := &incoming{}
-	content, err := interruptible(ctx, func() ([]byte, error) {
+	content, err := interruptible(ctx, func() (_ []byte, err error) {
 		f, err := openFile(c.File)
 		if err != nil {
 			return nil, err
 		}
-		var content bytes.Buffer
-		in.pack, in.signatures, err = pack.Read(io.TeeReader(f, &content), packLimits)
-		if err := errors.Join(err, f.Close()); err != nil {
+		defer func() { err = errors.Join(err, f.Close()) }()
+		var content []byte
+		from := io.Reader(f)
+		if whole {
+			if content, err = bounded.Read(f, packLimits.Size()); err != nil {
+				return nil, usagef("%s: %w", c.File, err)
+			}
+			from = bytes.NewReader(content)
+		}
+		if in.pack, in.signatures, err = pack.Read(from, packLimits); err != nil {
 			return nil, usagef("%s: %w", c.File, err)
 		}
-		return content.Bytes(), nil
+		return content, nil
 	})
 	if err != nil {
 		return nil, err // before in is read, because it may still be written to

@@ -17,7 +17,7 @@ func TestImportFromPipe(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (&extImport{File: pipe}).read(t.Context(), nil, nil); err == nil || err.Error() != pipe+" is not a file" {
+	if _, err := (&extImport{File: pipe}).read(t.Context(), nil, nil, true); err == nil || err.Error() != pipe+" is not a file" {
 		t.Errorf("got %v", err)
 	}
 
@@ -30,7 +30,7 @@ func TestImportFromPipe(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		_, err := (&extImport{File: fmt.Sprintf("/dev/fd/%d", from.Fd())}).read(ctx, nil, nil)
+		_, err := (&extImport{File: fmt.Sprintf("/dev/fd/%d", from.Fd())}).read(ctx, nil, nil, true)
 		done <- err
 	}()
 	w := tar.NewWriter(to)

@@ -128,7 +128,7 @@ func Decode(manifest []byte, limits Limits, fetch Fetch) (*Pack, error) {
 		return nil, &PartError{"config", unknownType(m.Config.MediaType)}
 	}
 	p := &Pack{}
-	var config description
+	var config struct{ Entry, Engine string } // the rest follows from the layers
 	b, err := fetch.verified("config", m.Config, limits.Part)
 	if err != nil {
 		return nil, err

@@ -45,6 +45,12 @@ func orDefault[T int | int64](field *T, value T) {
 // archive returns the maximum size of the source as an archive, in bytes.
 func (l Limits) archive() int64 { return l.Source + int64(l.Files+1)*tarOverhead }
 
+// Size returns how many bytes a file can have within the limits.
+func (l Limits) Size() int64 {
+	l = l.WithDefaults()
+	return l.total() + int64(l.entries()+1)*tarOverhead + 2*maxPadding
+}
+
 // entries and total bound a file: the number of its entries, and the bytes in them.
 func (l Limits) entries() int { return 16 + len(parts) + 2*l.Signatures }
 

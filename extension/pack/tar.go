@@ -69,7 +69,9 @@ func readTar(r io.Reader, whole string, maxEntries int, maxBytes int64) (map[str
 			return nil, &PartError{part, fmt.Errorf("%w: %d bytes, where %d are left of %d", ErrTooLarge, h.Size, left, maxBytes)}
 		}
 		left -= h.Size
-		if files[h.Name], err = io.ReadAll(t); err != nil {
+		content := make([]byte, h.Size) // io.ReadAll would need several times as much
+		files[h.Name] = content
+		if _, err = io.ReadFull(t, content); err != nil {
 			return nil, &PartError{part, fmt.Errorf("%w: %w", ErrFormat, err)}
 		}
 	}

@@ -2,6 +2,7 @@
 package bounded
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -10,9 +11,24 @@ import (
 // ErrTooLarge reports something that is larger than its limit.
 var ErrTooLarge = errors.New("it is too large")
 
-// Read reads at most limit bytes. If there are more, it returns the first of them with [ErrTooLarge].
+// Read reads at most limit bytes. If there are more, it returns the first of them with [ErrTooLarge]. A file takes no more memory than its
+// size.
 func Read(r io.Reader, limit int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	size := int64(0)
+	if f, ok := r.(interface{ Stat() (fs.FileInfo, error) }); ok {
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			size = info.Size()
+		}
+	}
+	return ReadSized(r, size, limit)
+}
+
+// ReadSized is [Read] for what probably has a size, for which it makes room at once. io.ReadAll would need several times as much.
+func ReadSized(r io.Reader, size, limit int64) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(int(min(max(size, 0), limit)) + bytes.MinRead) // without which it would grow to see the end
+	_, err := b.ReadFrom(io.LimitReader(r, limit+1))
+	data := b.Bytes()
 	if int64(len(data)) > limit {
 		return data[:limit], ErrTooLarge
 	}

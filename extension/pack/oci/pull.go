@@ -13,6 +13,7 @@ import (
 	"oras.land/oras-go/v2/errdef"
 
 	"github.com/stilehost/stile/extension/pack"
+	"github.com/stilehost/stile/internal/bounded"
 )
 
 // Pulled is a pack from a registry.
@@ -126,7 +127,10 @@ func (c *client) blob(ctx context.Context, d ocispec.Descriptor) ([]byte, error)
 
 // read reads at most one byte more than size.
 func read(body io.ReadCloser, size int64) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(body, size+1))
+	b, err := bounded.ReadSized(body, size, size+1)
+	if errors.Is(err, bounded.ErrTooLarge) {
+		err = nil // the caller sees that there is more than size
+	}
 	if closing := body.Close(); err == nil {
 		err = closing
 	}
