@@ -70,17 +70,27 @@ func TestLongEstimate(t *testing.T) {
 				e.check(t, fmt.Sprintf("template %d, %d times", seed, n), templateOf(seed)(n))
 			}
 		}
-		e.report(t, 8)
+		for _, n := range []int{100, 300} { // took 9 times its estimate
+			e.check(t, fmt.Sprintf("template 40004, %d times", n), templateOf(40004)(n))
+		}
+		e.report(t, 10)
+		if e.ended > 0 {
+			t.Errorf("%d took more than their estimates", e.ended)
+		}
 	})
-	t.Run("random", func(t *testing.T) {
-		seed := uint64(time.Now().UnixNano())
-		if text := os.Getenv("STILE_TEST_SEED"); text != "" {
-			var err error
-			if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-				t.Fatal(err)
+	t.Run("random templates", func(t *testing.T) {
+		e := strict()
+		seed := randomSeed(t)
+		const many = 100
+		for i := range uint64(many) {
+			for _, n := range []int{50, 400} {
+				e.check(t, fmt.Sprintf("template %d, %d times", seed+i, n), templateOf(seed+i)(n))
 			}
 		}
-		t.Logf("STILE_TEST_SEED=%d", seed)
+		e.report(t, many)
+	})
+	t.Run("random", func(t *testing.T) {
+		seed := randomSeed(t)
 		const many = 200
 		e := strict()
 		for i := range many {
@@ -89,6 +99,19 @@ func TestLongEstimate(t *testing.T) {
 		}
 		e.report(t, many/2)
 	})
+}
+
+// randomSeed is another one in each run, or STILE_TEST_SEED.
+func randomSeed(t *testing.T) uint64 {
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("STILE_TEST_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("STILE_TEST_SEED=%d", seed)
+	return seed
 }
 
 // common is the cost of the reference on a common machine. Estimates are for such a machine.
@@ -119,7 +142,7 @@ func strict() *estimates {
 }
 
 func (e *estimates) report(t *testing.T, least int) {
-	t.Logf("%d held, %d refused, at most %.2f times the time", e.holding, e.refused, e.worst)
+	t.Logf("%d held, %d refused, %d ended by their limits, at most %.2f times the time", e.holding, e.refused, e.ended, e.worst)
 	if e.holding < least {
 		t.Errorf("only %d were compiled", e.holding)
 	}

@@ -16,17 +16,19 @@ import (
 )
 
 const (
-	maxCompiled = 1 << 30 // bytes of compiled code; SpiderMonkey has 43 MiB
-	// processMemory is what a compiler's process needs for itself. The system counts memory that is reserved for stacks and heaps,
-	// used or not.
-	processMemory = 512 * mib
+	maxCompiled = 256 * mib // of compiled code; SpiderMonkey has 43
+	// What any compilation may take besides, and what its process may reserve for its own stacks and heaps.
+	anyTime         = 50 * time.Millisecond
+	anyMemory       = 24 * mib
+	processReserved = 512 * mib
 )
 
 // CompilerError reports a compilation that failed in the process that Options.Compiler names.
 type CompilerError struct {
 	// Limit is the limit that the process reached, "processor time" or "memory". It is empty for other failures.
 	Limit string
-	// Allowed is the process's limit: twice the estimate, at most 2 GiB, plus what a process needs for itself.
+	// Allowed are the process's limits: twice the estimated time, and 256 MiB for each estimated second, at most 2 GiB, plus 50 ms and
+	// 24 MiB.
 	Allowed CompileCost
 	Reason  string
 }
@@ -38,9 +40,10 @@ func (e *CompilerError) Error() string {
 	return "the compiler, the program of Options.Compiler, failed: " + e.Reason
 }
 
-// allowed returns the limits of a process that compiles a component with this estimate. The system counts whole seconds.
-func (c CompileCost) allowed() CompileCost {
-	return CompileCost{(2*c.Time + time.Second).Truncate(time.Second), min(2*c.Memory, codecheck.MaxMemory) + processMemory}
+// limits returns the limits of a process that compiles a component with this estimate.
+func (c CompileCost) limits() child.Limits {
+	memory := min(int64(c.Time.Seconds()*codecheck.MemoryPerSecond), codecheck.MaxMemory)
+	return child.Limits{Time: 2*c.Time + anyTime, Memory: memory + processReserved, Resident: memory + anyMemory}
 }
 
 // Compile is the whole work of a program that Options.Compiler names, with its standard input and output. It reads a component,
@@ -71,7 +74,7 @@ func compileConfined(in io.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := child.Confine(child.Limits(takes.allowed())); err != nil {
+	if err := child.Confine(takes.limits()); err != nil {
 		return nil, fmt.Errorf("limit the compiler: %w", err)
 	}
 	return compileCode(wasm)
@@ -93,12 +96,12 @@ func (h *Host) compileOutside(ctx context.Context, wasm []byte, takes CompileCos
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(h.closing, cancel)() //nolint:contextcheck // it ends with the host, too
-	allowed := takes.allowed()
+	limits := takes.limits()
 	// The engine must read the same environment in both processes.
 	const details = "WASMTIME_BACKTRACE_DETAILS"
 	env := []string{"RAYON_NUM_THREADS=" + strconv.Itoa(codecheck.Threads), details + "=" + os.Getenv(details)}
 	var written []byte
-	err := child.Run(ctx, h.options.Compiler, env, child.Limits(allowed), func(to io.WriteCloser, from io.Reader) error {
+	err := child.Run(ctx, h.options.Compiler, env, limits, func(to io.WriteCloser, from io.Reader) error {
 		_, _ = to.Write(wasm) // a program that does not read it says why
 		_ = to.Close()
 		var err error
@@ -111,7 +114,7 @@ func (h *Host) compileOutside(ctx context.Context, wasm []byte, takes CompileCos
 	}
 	said := string(code[:min(len(code), child.MaxWords)])
 	failed := func(limit, reason string) error {
-		return &CompilerError{limit, allowed, printable.Short(reason, child.MaxWords)}
+		return &CompilerError{limit, CompileCost{limits.Time, limits.Resident}, printable.Short(reason, child.MaxWords)}
 	}
 	failure, _ := errors.AsType[*child.Error](err)
 	switch {

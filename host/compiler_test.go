@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stilehost/stile/host/internal/codecheck"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 	"github.com/stilehost/stile/internal/child"
 	"github.com/stilehost/stile/internal/turns"
@@ -25,25 +26,37 @@ func init() {
 	if len(os.Args) != 3 || os.Args[1] != "as-compiler" {
 		return
 	}
-	tight := CompileCost{100 * time.Millisecond, mib}.allowed()
+	tight := CompileCost{100 * time.Millisecond, mib}.limits()
 	switch os.Args[2] {
 	case "compile":
 		_ = Compile(os.Stdin, os.Stdout) // it has reported the error
 	case "spin":
-		_ = child.Confine(child.Limits(tight))
+		_ = child.Confine(tight)
 		for {
 			runtime.Gosched()
 		}
 	case "eat":
-		_ = child.Confine(child.Limits(tight))
+		_ = child.Confine(tight)
 		for all := [][]byte{}; ; all = append(all, make([]byte, mib)) { // writing to it would take too much of the processor's time
+			runtime.KeepAlive(all)
+		}
+	case "fill":
+		limits := tight
+		limits.Time = time.Minute
+		_ = child.Confine(limits)
+		for all := [][]byte{}; ; all = append(all, bytes.Repeat([]byte{1}, mib)) {
 			runtime.KeepAlive(all)
 		}
 	case "starve": // the engine aborts
 		wasm, _ := io.ReadAll(os.Stdin)
-		_ = child.Confine(child.Limits(CompileCost{time.Minute, 128 * mib}))
+		_ = child.Confine(child.Limits{Time: time.Minute, Memory: 128 * mib})
 		_, _ = compileCode(wasm)
-	case "block":
+	case "block": // on long compilations
+		wasm, _ := io.ReadAll(os.Stdin)
+		if takes, err := estimated(codecheck.Guarded(wasm)); err == nil && takes.Time <= longCompile {
+			_ = Compile(bytes.NewReader(wasm), os.Stdout)
+			os.Exit(0)
+		}
 		_, _ = os.Stdout.Read(make([]byte, 1))
 		select {}
 	case "chatter":
@@ -59,7 +72,7 @@ func init() {
 	case "write code":
 		_, _ = os.Stdout.WriteString("ccode of another version")
 	case "open": // what it can do once it is confined
-		_ = child.Confine(child.Limits(tight))
+		_ = child.Confine(tight)
 		_, err := os.Open("/etc/passwd")
 		_, _ = os.Stdout.WriteString("r" + err.Error() + " " + strings.Join(os.Environ(), " "))
 	}
@@ -99,8 +112,9 @@ func TestCompiler(t *testing.T) {
 func TestCompilerFails(t *testing.T) {
 	wasm := bombNamed(t, "empty functions", 40_000, 0)
 	for _, c := range []struct{ does, limit, want string }{
-		{"spin", "processor time", "reached its limit of processor time (allowed: 1.0 s of processor time and 514 MiB"},
+		{"spin", "processor time", "reached its limit of processor time (allowed: 0.2 s of processor time and 50 MiB"},
 		{"eat", "memory", "reached its limit of memory"},
+		{"fill", "memory", "reached its limit of memory"},
 		{"starve", "memory", "reached its limit of memory"},
 		{"chatter", "", `exit status 3: words\x1b words`},
 		{"write nothing", "", "it did not write code"},

@@ -56,8 +56,8 @@ type export struct {
 // an import, Load refuses the component with a *LoadError that names the import. Loaded code therefore has no authority. It also
 // refuses code that would take very long or much memory to compile; see [EstimateCompile].
 //
-// Load compiles several components at once: at most four that take less than 0.1 s, two that take up to a second, and one that takes
-// longer. Further components wait in their group until ctx ends. Load does not keep wasm.
+// Load compiles several components at once: at most four that take less than 0.1 s by estimate, two that take up to a second, and one
+// that takes longer. Further components wait in their group until ctx ends. Load does not keep wasm.
 func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 	end, err := h.users.begin()
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/stilehost/stile/host/internal/codecheck"
 )
 
-// Components below shortCompile never wait for larger ones. Those above longCompile get a separate process if there is a program for it.
+// Components below shortCompile compile in this process and never wait for larger ones. All others get a separate process if there is a
+// program for it, those above longCompile one at a time.
 const (
 	shortCompile = 100 * time.Millisecond
 	longCompile  = time.Second
@@ -30,7 +31,7 @@ var mostCost = CompileCost{codecheck.MaxTime, codecheck.MaxMemory}
 
 // CompileLimits are the estimated time above which Load uses a helper, and the cost above which it refuses a component.
 func CompileLimits() (helper time.Duration, most CompileCost) {
-	return longCompile, mostCost
+	return shortCompile, mostCost
 }
 
 // CompileCostError reports a component that was refused because compiling it would cost too much. Estimation stops at the bound, so
@@ -57,7 +58,7 @@ func (c CompileCost) Lane() Lane {
 	switch {
 	case c.Time > mostCost.Time || c.Memory > mostCost.Memory:
 		return LaneRefused
-	case c.Time > longCompile:
+	case c.Time >= shortCompile:
 		return LaneHelper
 	default:
 		return LaneInProcess

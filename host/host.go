@@ -53,9 +53,9 @@ type Options struct {
 	// CacheDir keeps compiled code between processes. KeyDir holds the key that authenticates it, and only its owner may
 	// have write access. If either is empty, no compiled code is kept.
 	CacheDir, KeyDir string
-	// Compiler is the command line of a program that only calls [Compile]. Such a process compiles components that take more than a
-	// second by estimate, one at a time, under limits of the operating system. Default: they compile in this process, where nothing
-	// can stop them.
+	// Compiler is the command line of a program that only calls [Compile]. Such a process compiles components that take 0.1 s
+	// or more by estimate, under limits that end it at twice the estimate. Default: they compile in this process, where nothing can
+	// stop them.
 	Compiler []string
 	// WIT is the text of the embedder's own capability interfaces, one package each. An interface that declares a resource but no
 	// `get` receives `get` and `put`. A list in it may have as many elements as fit in 52 MiB of the host's memory during

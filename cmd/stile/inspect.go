@@ -23,7 +23,7 @@ func (*inspectCommand) Help() string {
 	helper, most := host.CompileLimits()
 	return fmt.Sprintf(`For each imported function, the command shows which handle a call must pass. Without a handle, the component can do nothing. A component with any other import is refused, and the error names the import.
 
-The estimate is an upper bound on the cost of compiling the component. It also says where compilation happens: in this process, in a helper process under limits of the operating system (above %.0f s), or not at all (stile refuses a component above %.0f s or %s).
+The estimate is an upper bound on the cost of compiling the component. It also says where compilation happens: in this process, in a helper process under limits of the operating system (from %.1f s on), or not at all (stile refuses a component above %.0f s or %s).
 
 Examples:
 

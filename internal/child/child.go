@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
@@ -21,17 +22,26 @@ import (
 // MaxWords is how many bytes of a program's messages are kept.
 const MaxWords = 4 << 10
 
-// Limits bound a process. The system counts time in whole seconds, and counts memory that is reserved for stacks and heaps, used or
-// not.
+// Limits bound a process.
 type Limits struct {
-	Time   time.Duration
+	// Time is processor time from then on, when Confine is called. The process compares every 10 ms and ends itself; the system ends it
+	// one to three seconds later.
+	Time time.Duration
+	// Memory is what the process may reserve for stacks and heaps, used or not.
 	Memory int64
+	// Resident is memory in use besides what is in use then, compared every 10 ms, on Linux only. 0 means no limit besides Memory.
+	Resident int64
 }
 
 // Confine sets the limits of this process permanently. From then on, it cannot open or write any file.
 func Confine(to Limits) error {
+	resident, err := residentMemory()
+	if err != nil {
+		return err
+	}
+	used, before := processorTime(), resident()
 	// The first timer makes Go open what timers need.
-	time.AfterFunc(time.Hour, func() {}).Stop()
+	watch := time.NewTicker(watched)
 	for _, l := range []struct {
 		resource int
 		most     uint64
@@ -39,14 +49,43 @@ func Confine(to Limits) error {
 		{syscall.RLIMIT_CORE, 0},
 		{syscall.RLIMIT_FSIZE, 0},
 		{syscall.RLIMIT_NOFILE, 0},
-		{syscall.RLIMIT_CPU, uint64(to.Time / time.Second)},
+		{syscall.RLIMIT_CPU, uint64((used+to.Time)/time.Second) + 2},
 		{syscall.RLIMIT_DATA, uint64(to.Memory)},
 	} {
 		if err := syscall.Setrlimit(l.resource, &syscall.Rlimit{Cur: l.most, Max: l.most}); err != nil {
 			return err
 		}
 	}
+	go func() {
+		for range watch.C {
+			switch {
+			case processorTime()-used > to.Time:
+				end(LimitTime)
+			case to.Resident > 0 && resident()-before > to.Resident:
+				end(LimitMemory)
+			}
+		}
+	}()
 	return nil
+}
+
+// watched is how often a process compares itself with its limits.
+const watched = 10 * time.Millisecond
+
+func processorTime() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0 // the system's own limit remains
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// ended is what a process says before it ends itself.
+const ended = "this process has reached its limit of "
+
+func end(limit string) {
+	_, _ = os.Stderr.WriteString(ended + limit)
+	os.Exit(1)
 }
 
 // The limits that can end a process.
@@ -107,13 +146,13 @@ func Run(ctx context.Context, commandLine, env []string, most Limits, talk func(
 	}()
 	said := <-talked
 	err = cmd.Wait()
-	exit, ended := errors.AsType[*exec.ExitError](err)
+	exit, failed := errors.AsType[*exec.ExitError](err)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case ended && exit.UserTime()+exit.SystemTime() >= most.Time-time.Second/2:
+	case strings.HasSuffix(words.String(), ended+LimitTime), failed && exit.UserTime()+exit.SystemTime() > most.Time+time.Second:
 		return &Error{Limit: LimitTime}
-	case OutOfMemory(words.String()):
+	case strings.HasSuffix(words.String(), ended+LimitMemory), OutOfMemory(words.String()):
 		return &Error{Limit: LimitMemory}
 	case err != nil || said != nil:
 		return &Error{Reason: strings.TrimSpace(fmt.Sprintf("%v: %s", errors.Join(said, err), words))}

@@ -197,7 +197,7 @@ func (c *sum) function(f function, locals int) {
 	working := int64(locals)*perLocal.bytes + int64(f.values)*perPassed.bytes
 	pressure := 0.5*float64(locals) + 0.05*float64(f.values) + 0.4*float64(f.rounds)
 	// The compiler computes what cannot trap as late as possible, so that what was loaded for it stays live.
-	found := f.count[loads] + f.count[vectors] + f.count[divisions] + f.count[calls] + f.count[tables] + f.count[bulk]
+	found := f.count[loads] + f.count[vectors] + f.count[divisions] + f.count[quotients] + f.count[calls] + f.count[tables] + f.count[bulk]
 	kept := min(f.kept, found)
 	pressure += pressureKept * float64(kept)
 	for kind, n := range f.count {

@@ -18,6 +18,7 @@ const (
 	sums                     // integers: sums, differences, products; the optimiser reorders chains of them with constants
 	rotates                  // rotations, for which the optimiser knows many rules
 	divisions                // integers
+	quotients                // integers, by constants: the compiler makes products of them and computes them as late as possible
 	floats                   // sums, products, roots and roundings of floats, which have one NaN
 	loads                    // from memory and globals
 	stores                   // to memory and globals
@@ -50,6 +51,7 @@ var prices = [classes]price{
 	sums:        {14_000, 2.4, 2500},
 	rotates:     {200_000, 2, 80_000},
 	divisions:   {7_000, 1.3, 3000},
+	quotients:   {7_000, 25, 3000},
 	floats:      {10_000, 5, 5000},
 	loads:       {2_500, 0.25, 2000},
 	stores:      {2_500, 0.25, 2000},
@@ -232,6 +234,9 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 			kind = sums
 		case op >= 0x6d && op <= 0x70, op >= 0x7f && op <= 0x82:
 			kind = divisions
+			if fixed {
+				kind = quotients
+			}
 		case op >= 0x8d && op <= 0x97, op >= 0x9b && op <= 0xa5, op == 0xb6, op == 0xbb:
 			kind = floats
 		case op == 0x98, op == 0xa6: // copysign
@@ -300,7 +305,7 @@ func needs(op byte, kind class) bool {
 	case 0x04, 0x0d, 0x0e, 0x1a, 0x24: // if, br_if, br_table, drop, a global
 		return true
 	}
-	return op >= 0x28 && op <= 0x3e || kind == divisions
+	return op >= 0x28 && op <= 0x3e || kind == divisions || kind == quotients
 }
 
 // effect is how much an instruction changes the height of the operand stack,
