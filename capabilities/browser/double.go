@@ -117,7 +117,7 @@ func (g Rights) Double(_ context.Context, t *double.Test, raw json.RawMessage) (
 			}
 		}
 	}
-	made, err := newGrant(nil, capability.NewSite("", nil), Rights{Rules: withoutCredentials(g.Rules)})
+	made, err := newGrant(nil, capability.NewSite("", nil), Rights{Rules: withoutCredentials(g.Rules), Intercept: g.Intercept})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/internal/egress"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/printable"
@@ -21,7 +22,8 @@ var Kind = &capability.Kind{
 	Parse: read, ParsePermission: readPermission, ParseSpec: readSpec, Learn: newRecorded,
 	SpecForm: "browser:https://HOST[:PORT][,option]...",
 	SpecMeans: `a headless browser that reaches these hosts; repeat the flag for more
-options: pages=N, seconds=N, megabytes=N, addresses=127.0.0.0/8 for hosts that are not public`,
+options: pages=N, seconds=N, megabytes=N, addresses=127.0.0.0/8 for hosts that are not public;
+intercept ends TLS in this program: then the URL may have a path, and the options of http hold`,
 }
 
 // Rights are rights to open pages of the hosts that rules name, and to load what these pages load from such hosts.
@@ -47,30 +49,20 @@ const (
 )
 
 const (
-	exampleRule   = `{"host": "docs.example.com"}`
 	exampleRules  = `[{"host": "docs.example.com"}]`
 	exampleObject = `{"rules": [{"host": "docs.example.com"}], "pages": 20}`
 	exampleSpec   = "NAME=browser:https://docs.example.com"
 )
 
-// hidden are the fields of a rule of http that a proxy cannot apply unless it ends TLS.
-var hidden = []string{"methods", "path", "headers", "credential", "as", "maxResponse"}
-
 func read(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 	if _, isList := n.Value.([]*jsonform.Node); isList {
-		return Rights{Rules: readRules(r, n, false)}
+		return Rights{Rules: egress.ReadRules(r, n, "browser", false)}
 	}
 	fields := r.Fields(n, exampleRules+" or "+exampleObject, []string{"rules", "intercept", "pages", "seconds", "megabytes"}, "rules")
 	if r.Err != nil {
 		return nil
 	}
-	var g Rights
-	if on := fields["intercept"]; on != nil {
-		if on.Value != true {
-			r.Fail(on, "true, or leave it out", "this is not true")
-		}
-		g.Intercept = true
-	}
+	g := Rights{Intercept: egress.ReadIntercept(r, fields["intercept"])}
 	for _, number := range []struct {
 		name string
 		most int
@@ -87,32 +79,8 @@ func read(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 		}
 		*number.to = n
 	}
-	g.Rules = readRules(r, fields["rules"], g.Intercept)
+	g.Rules = egress.ReadRules(r, fields["rules"], "browser", g.Intercept)
 	return g
-}
-
-func readRules(r *jsonform.Reader, n *jsonform.Node, intercept bool) (rules []http.Rule) {
-	for _, item := range r.Items(n, http.MaxRules, exampleRules) {
-		if !intercept {
-			known := slices.Concat([]string{"scheme", "host", "port"}, hidden)
-			fields := r.Fields(item, exampleRule, known, "host")
-			for _, name := range hidden {
-				if field := fields[name]; field != nil {
-					r.Fail(field, `a rule of scheme, host and port, or "intercept": true beside the rules`,
-						"a rule of browser has no %s: inside TLS, a proxy sees the host and the port only", name)
-				}
-			}
-			if r.Err != nil {
-				return nil
-			}
-		}
-		rule := http.ReadRule(r, item)
-		if rule.MaxResponse != 0 {
-			r.Fail(item, "a rule without maxResponse", "a rule of browser has no maxResponse: the budget has megabytes")
-		}
-		rules = append(rules, rule)
-	}
-	return rules
 }
 
 func readPermission(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
@@ -122,22 +90,13 @@ func readPermission(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 		if r.Err != nil {
 			return nil
 		}
-		rule, err := parseOrigin("https://" + host)
+		rule, err := egress.ParseRule("https://"+host, false)
 		if err != nil || host == "*" {
 			r.Fail(item, `a host, like "docs.example.com" or "*.example.com"`, "%s is not a host", jsonform.Quote(host))
 		}
 		g.Rules = append(g.Rules, rule)
 	}
 	return g
-}
-
-// parseOrigin reads "https://example.com:8443": what a rule without intercept can say.
-func parseOrigin(text string) (http.Rule, error) {
-	rule, err := http.ParseRule(text)
-	if err == nil && rule.Path != "" {
-		return rule, fmt.Errorf("%s has a path, and inside TLS a proxy sees the host and the port only", jsonform.Quote(text))
-	}
-	return rule, err
 }
 
 // readSpec reads an origin and options.
@@ -159,11 +118,14 @@ func readSpec(s capability.Spec) (capability.Grant, error) {
 			number, most = &g.Budget.Seconds, maxSeconds
 		case "megabytes":
 			number, most = &g.Budget.Megabytes, maxMegabytes
-		case "addresses":
+		case "intercept":
+			g.Intercept = true
+			continue
+		case "addresses", "methods", "headers", "credential", "as":
 			kept = append(kept, option)
 			continue
 		default:
-			return nil, mistake("a browser has no option %s; the options are pages, seconds, megabytes and addresses", jsonform.Quote(name))
+			return nil, mistake("a browser has no option %s; the options are pages, seconds, megabytes, addresses and intercept, and with that those of http", jsonform.Quote(name))
 		}
 		n, err := strconv.Atoi(value)
 		if err != nil || n < 1 || n > most {
@@ -171,7 +133,11 @@ func readSpec(s capability.Spec) (capability.Grant, error) {
 		}
 		*number = n
 	}
-	rule, err := parseOrigin(strings.Join(append([]string{strings.TrimSuffix(s.Argument, "/")}, kept...), ","))
+	at := s.Argument
+	if !g.Intercept {
+		at = strings.TrimSuffix(at, "/")
+	}
+	rule, err := egress.ParseRule(strings.Join(append([]string{at}, kept...), ","), g.Intercept)
 	if err != nil {
 		return nil, mistake("%v", err)
 	}
@@ -203,145 +169,56 @@ func (g Rights) Document() any {
 
 // Describe implements [capability.Grant].
 func (g Rights) Describe() []string {
-	h := http.Rights{Rules: g.Rules, Within: g.Within}
-	var lines []string
-	if g.Intercept {
-		lines = append(lines, "may use a web browser, whose encryption ends in this program, and what the browser may send is:")
-		for _, line := range h.Describe() {
-			lines = append(lines, "  "+line)
-		}
-	} else {
-		for _, r := range g.Rules {
-			lines = append(lines, "may visit "+placeOf(r)+" in a web browser, run what its pages say, and send them anything")
-		}
-		for _, set := range g.Within {
-			lines = append(lines, "but only where this allows it as well:")
-			for _, r := range set {
-				lines = append(lines, "  "+placeOf(r))
-			}
-		}
-	}
+	lines := g.traffic().Describe("may use a web browser, whose encryption ends in this program, and what the browser may send is:", func(place string) string {
+		return "may visit " + place + " in a web browser, run what its pages say, and send them anything"
+	})
 	b := g.Budget.orDefaults()
 	return append(lines, fmt.Sprintf("at most %d pages, %d seconds and %d megabytes in each call", b.Pages, b.Seconds, b.Megabytes))
 }
 
-// placeOf is the origin of a rule, in words.
-func placeOf(rule http.Rule) string {
-	r, err := rule.Normal()
-	if err != nil {
-		return "nothing, as a rule is not valid"
-	}
-	text := origin(r)
-	if r.Host == "*" {
-		text += ", which is every host with a public address,"
-	}
-	if len(r.Addresses) > 0 {
-		texts := make([]string, len(r.Addresses))
-		for i, prefix := range r.Addresses {
-			texts[i] = prefix.String()
-		}
-		text += ", also at the addresses " + strings.Join(texts, ", ") + ","
-	}
-	if r.Scheme == "http" {
-		text += " without encryption"
-	}
-	return printable.Line(text)
-}
-
-// origin is the scheme, host and port of a rule.
-func origin(r http.Rule) string {
-	return http.Rule{Scheme: r.Scheme, Host: r.Host, Port: r.Port}.String()
-}
-
 // Authority implements [capability.Grant].
 func (g Rights) Authority() []string {
-	var lines []string
-	add := func(prefix string, rules []http.Rule) {
-		if g.Intercept {
-			for _, line := range (http.Rights{Rules: rules}).Authority() {
-				lines = append(lines, prefix+"browser, intercepted, "+line)
-			}
-			return
-		}
-		for _, r := range rules {
-			text := r.String()
-			if normal, err := r.Normal(); err == nil {
-				text = http.Rule{Scheme: normal.Scheme, Host: normal.Host, Port: normal.Port, Addresses: normal.Addresses}.String()
-			}
-			lines = append(lines, printable.Line(prefix+"browser "+text))
-		}
-	}
-	add("", g.Rules)
-	for _, set := range g.Within {
-		add("only within ", set)
-	}
 	b := g.Budget.orDefaults()
-	return append(lines, fmt.Sprintf("browser up to %d pages, %d seconds, %d megabytes", b.Pages, b.Seconds, b.Megabytes))
+	return append(g.traffic().Authority("browser"), fmt.Sprintf("browser up to %d pages, %d seconds, %d megabytes", b.Pages, b.Seconds, b.Megabytes))
 }
 
-// sent are the requests of g in the terms of http.
-func (g Rights) sent() http.Rights {
-	h := http.Rights{Rules: slices.Clone(g.Rules), Within: slices.Clone(g.Within)}
-	if g.Intercept {
-		return h
-	}
-	// A proxy that does not end TLS lets every request to an origin pass.
-	every := func(rules []http.Rule) []http.Rule {
-		rules = slices.Clone(rules)
-		for i := range rules {
-			rules[i].Methods, rules[i].Headers = []string{"*"}, []string{"*"}
-		}
-		return rules
-	}
-	h.Rules = every(h.Rules)
-	for i, set := range h.Within {
-		h.Within[i] = every(set)
-	}
-	return h
+// traffic is what pages may send.
+func (g Rights) traffic() egress.Traffic {
+	return egress.Traffic{Rules: g.Rules, Within: g.Within, Intercept: g.Intercept}
 }
 
 // Covers implements [capability.Grant].
 func (g Rights) Covers(asked capability.Grant) bool {
 	a, ok := asked.(Rights)
-	if !ok || g.Intercept && !a.Intercept { // such a grant sends what no rule shows
+	if !ok {
 		return false
 	}
 	have, want := g.Budget.orDefaults(), a.Budget.orDefaults()
 	if want.Pages > have.Pages || want.Seconds > have.Seconds || want.Megabytes > have.Megabytes || a.Scope != g.Scope && g.Scope != "" {
 		return false
 	}
-	return g.sent().Covers(a.sent())
+	return g.traffic().Covers(a.traffic())
 }
 
 // Limit implements [capability.Limiter]. It drops rules that have nothing in common with the ceiling, and keeps the rest within it.
 func (g Rights) Limit(ceiling []capability.Grant) capability.Grant {
-	var limits []capability.Grant
+	var limits []egress.Traffic
 	var most Budget
 	for _, c := range ceiling {
 		c, ok := c.(Rights)
 		if !ok || c.Intercept != g.Intercept {
 			continue
 		}
-		limits = append(limits, c.sent())
+		limits = append(limits, c.traffic())
 		b := c.Budget.orDefaults()
 		most = Budget{max(most.Pages, b.Pages), max(most.Seconds, b.Seconds), max(most.Megabytes, b.Megabytes)}
 	}
-	limited, ok := g.sent().Limit(limits).(http.Rights)
+	limited, ok := g.traffic().Limit(limits)
 	if !ok {
 		return nil
 	}
 	kept := g
-	kept.Rules, kept.Within = nil, nil
-	for _, rule := range limited.Rules {
-		kept.Rules = append(kept.Rules, g.bare(rule))
-	}
-	for _, set := range limited.Within {
-		var rules []http.Rule
-		for _, rule := range set {
-			rules = append(rules, g.bare(rule))
-		}
-		kept.Within = append(kept.Within, rules)
-	}
+	kept.Rules, kept.Within = limited.Rules, limited.Within
 	have := g.Budget.orDefaults()
 	less := Budget{min(have.Pages, most.Pages), min(have.Seconds, most.Seconds), min(have.Megabytes, most.Megabytes)}
 	if less != have {
@@ -350,16 +227,8 @@ func (g Rights) Limit(ceiling []capability.Grant) capability.Grant {
 	return kept
 }
 
-// bare is a rule as it is in g: sent has added to it what every request may have.
-func (g Rights) bare(r http.Rule) http.Rule {
-	if !g.Intercept {
-		r.Methods, r.Headers = nil, nil
-	}
-	return r
-}
-
 // Size implements [capability.Sizer].
-func (g Rights) Size() (rules, work int) { return g.sent().Size() }
+func (g Rights) Size() (rules, work int) { return g.traffic().Size() }
 
 // Merge implements [capability.Merger]. Each part may name a budget; the last one counts.
 func (g Rights) Merge(more capability.Grant) capability.Grant {
@@ -385,15 +254,10 @@ func (g Rights) Own(store, _ string) capability.Grant {
 }
 
 // Reach implements [capability.Reacher]. Pages send what they like to their hosts.
-func (g Rights) Reach() (changes, open bool) {
-	if g.Intercept {
-		return g.sent().Reach()
-	}
-	return true, true
-}
+func (g Rights) Reach() (changes, open bool) { return g.traffic().Reach() }
 
 // Hosts implements [capability.Hoster].
-func (g Rights) Hosts() []string { return http.Rights{Rules: g.Rules}.Hosts() }
+func (g Rights) Hosts() []string { return g.traffic().Hosts() }
 
 // Short implements [capability.Shortener].
 func (g Rights) Short() any { return []string{g.Rules[0].Host} }
@@ -412,6 +276,9 @@ func (g Rights) Remedy(spec string, wanted capability.Grant) string {
 	}
 	name, _, _ := strings.Cut(spec, "=")
 	text := name + "=browser:" + rule.String()
+	if g.Intercept {
+		text += ",intercept"
+	}
 	if printable.Text(text) != text { // a guest chose part of it
 		return ""
 	}

@@ -93,12 +93,13 @@ func TestParse(t *testing.T) {
 func TestParseSpec(t *testing.T) {
 	set := capability.NewSet(Kind)
 	for text, want := range map[string]string{
-		"browser:https://example.com":                                `[{"scheme":"https","host":"example.com"}]`,
-		"browser:https://example.com/":                               `[{"scheme":"https","host":"example.com"}]`,
-		"browser:https://example.com:8443":                           `[{"scheme":"https","host":"example.com","port":8443}]`,
-		"browser:https://*.example.com":                              `[{"scheme":"https","host":"*.example.com"}]`,
-		"browser:http://127.0.0.1:8080,pages=2,seconds=3":            `{"rules":[{"scheme":"http","host":"127.0.0.1","port":8080}],"pages":2,"seconds":3}`,
-		"browser:https://a.example,megabytes=4,addresses=10.0.0.0/8": `{"rules":[{"scheme":"https","host":"a.example"}],"megabytes":4}`,
+		"browser:https://example.com":                                            `[{"scheme":"https","host":"example.com"}]`,
+		"browser:https://example.com/":                                           `[{"scheme":"https","host":"example.com"}]`,
+		"browser:https://example.com:8443":                                       `[{"scheme":"https","host":"example.com","port":8443}]`,
+		"browser:https://*.example.com":                                          `[{"scheme":"https","host":"*.example.com"}]`,
+		"browser:http://127.0.0.1:8080,pages=2,seconds=3":                        `{"rules":[{"scheme":"http","host":"127.0.0.1","port":8080}],"pages":2,"seconds":3}`,
+		"browser:https://a.example,megabytes=4,addresses=10.0.0.0/8":             `{"rules":[{"scheme":"https","host":"a.example"}],"megabytes":4}`,
+		"browser:https://a.example/x/**,intercept,methods=GET+POST,credential=c": `{"rules":[{"scheme":"https","host":"a.example","methods":["GET","POST"],"path":"/x/**","credential":"c"}],"intercept":true}`,
 	} {
 		g, err := set.ParseSpec("web", text)
 		if err != nil {

@@ -26,9 +26,18 @@ func (g Rights) Describe() []string {
 	return lines
 }
 
-// requests describes in words the requests that fit a rule.
+// requests describes in words the requests that fit a rule, and what comes back.
 func requests(rule Rule) string {
-	r, err := rule.Normal()
+	text := rule.Requests()
+	if r, err := rule.Normal(); err == nil {
+		text += fmt.Sprintf(", and take in up to %s of each response", humanize.IBytes(uint64(r.MaxResponse)))
+	}
+	return text
+}
+
+// Requests describes in words the requests that fit the rule. It does not say what may come back.
+func (r Rule) Requests() string {
+	r, err := r.Normal()
 	if err != nil {
 		return "nothing, as a rule is not valid"
 	}
@@ -56,7 +65,6 @@ func requests(rule Rule) string {
 	if len(r.Headers) > 0 {
 		b.WriteString(", setting the headers " + strings.Join(r.Headers, ", "))
 	}
-	fmt.Fprintf(&b, ", and take in up to %s of each response", humanize.IBytes(uint64(r.MaxResponse)))
 	return printable.Line(b.String())
 }
 

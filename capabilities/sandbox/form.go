@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/internal/egress"
 	"github.com/stilehost/stile/capabilities/sandbox/images"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/printable"
 )
 
-var fields = []string{"image", "memory", "disk", "cpu", "processes", "time", "network", "allow"}
+var fields = []string{"image", "memory", "disk", "cpu", "processes", "time", "network", "intercept", "allow"}
 
 const (
 	exampleSpec   = "sandbox:host,memory=1GiB"
@@ -25,14 +26,14 @@ const (
 
 func parse(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 	given := r.Fields(n, exampleRights, fields, "image")
-	var g Rights
+	g := Rights{Intercept: egress.ReadIntercept(r, given["intercept"])}
 	for _, name := range fields {
 		field := given[name]
-		if field == nil || r.Err != nil {
+		if field == nil || r.Err != nil || name == "intercept" {
 			continue
 		}
 		if name == "network" {
-			g.Network = readNetwork(r, field)
+			g.Network = egress.ReadRules(r, field, "sandbox", g.Intercept)
 			continue
 		}
 		if name == "allow" {
@@ -59,6 +60,9 @@ func parse(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 			}
 		}
 	}
+	if g.Intercept && len(g.Network) == 0 {
+		r.Fail(given["intercept"], `rules in "network", or leave it out`, "there is nothing to intercept")
+	}
 	return g
 }
 
@@ -68,6 +72,9 @@ var examples = map[string]string{
 }
 
 const maxAllowed = 32
+
+// ofRules are the options of a command line that belong to the rule before them.
+var ofRules = []string{"methods", "headers", "credential", "as", "addresses"}
 
 // set sets a field from its text, and returns what is wrong with the text.
 func (g *Rights) set(name, text string) (problem string) {
@@ -107,12 +114,6 @@ func (g *Rights) set(name, text string) (problem string) {
 			return fmt.Sprintf("%s is no time from 1s to %s", jsonform.Quote(text), showTime(most.Time))
 		}
 		g.Limits.Time = d
-	case "network":
-		rule, problem := parseNetwork(text)
-		if problem == "" {
-			g.Network = append(g.Network, rule)
-		}
-		return problem
 	case "allow":
 		if text == "" || len(text) > 1024 || path.Clean("/"+text) != "/"+text || printable.Line(text) != text {
 			return jsonform.Quote(text) + " is no path"
@@ -160,17 +161,36 @@ func parseSpec(s capability.Spec) (capability.Grant, error) {
 	if problem := g.set("image", s.Argument); problem != "" {
 		return nil, mistake(problem)
 	}
+	var rules []string
 	for option := range strings.SplitSeq(s.Options, ",") {
 		if s.Options == "" {
 			break
 		}
 		name, value, _ := strings.Cut(option, "=")
-		if name == "image" || !slices.Contains(fields, name) {
+		switch {
+		case option == "intercept":
+			g.Intercept = true
+		case name == "network":
+			rules = append(rules, value)
+		case slices.Contains(ofRules, name) && len(rules) > 0:
+			rules[len(rules)-1] += "," + option
+		case name == "image" || name == "intercept" || !slices.Contains(fields, name):
 			return nil, mistake("a sandbox has no option " + jsonform.Quote(option))
+		default:
+			if problem := g.set(name, value); problem != "" {
+				return nil, mistake(problem)
+			}
 		}
-		if problem := g.set(name, value); problem != "" {
-			return nil, mistake(problem)
+	}
+	for _, text := range rules {
+		rule, err := egress.ParseRule(text, g.Intercept)
+		if err != nil {
+			return nil, mistake(err.Error())
 		}
+		g.Network = append(g.Network, rule)
+	}
+	if g.Intercept && len(g.Network) == 0 {
+		return nil, mistake("the option intercept needs network=RULE")
 	}
 	return g, nil
 }
@@ -184,12 +204,15 @@ type document struct {
 	Processes int64       `json:"processes,omitempty"`
 	Time      string      `json:"time,omitempty"`
 	Network   []http.Rule `json:"network,omitempty"`
+	Intercept bool        `json:"intercept,omitempty"`
 	Allow     []string    `json:"allow,omitempty"`
+
+	Within [][]http.Rule `json:"within,omitempty"`
 }
 
-// Document implements [capability.Grant].
+// Document implements [capability.Grant]; with Within it is for people only.
 func (g Rights) Document() any {
-	d := document{Image: g.Image, CPU: g.Limits.CPU, Processes: g.Limits.Processes, Network: g.Network, Allow: g.Allow}
+	d := document{Image: g.Image, CPU: g.Limits.CPU, Processes: g.Limits.Processes, Network: g.Network, Intercept: g.Intercept, Allow: g.Allow, Within: g.Within}
 	if g.Limits.Memory != 0 {
 		d.Memory = showSize(g.Limits.Memory)
 	}

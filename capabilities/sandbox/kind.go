@@ -3,16 +3,15 @@ package sandbox
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/internal/egress"
 	"github.com/stilehost/stile/capabilities/sandbox/images"
 	"github.com/stilehost/stile/capabilities/sandbox/internal/box"
 	"github.com/stilehost/stile/capability"
@@ -26,7 +25,8 @@ var Kind = &capability.Kind{
 	SpecMeans: `a container with the programs of an image that stile sandbox image made, or of this
 machine (sandbox:host); options: memory=1GiB, disk=2GiB, cpu=1, processes=256,
 time=10m for each command, network=https://example.com (repeatable), and allow=PATH for
-files that programs act on`,
+files that programs act on; intercept ends TLS in this program: then network=RULE is what
+http takes, with its options after it`,
 }
 
 // Options says how a site runs sandboxes. The zero value of a field means its default.
@@ -53,8 +53,13 @@ type Rights struct {
 	Image string
 	// Limits are those of each sandbox.
 	Limits Limits
-	// Network are rules with a scheme, a host and a port. Without rules there is no network.
+	// Network are rules with a scheme, a host and a port: inside TLS, a proxy sees nothing else. With Intercept they may have all that a rule
+	// of http has but MaxResponse. Without rules there is no network.
 	Network []http.Rule
+	// Within are sets of rules, an operator's ceilings. Each set must also allow a request. A manifest has none.
+	Within [][]http.Rule
+	// Intercept ends TLS in the proxy, which then sees whole requests. Programs of the sandbox trust the proxy's authority.
+	Intercept bool
 	// Allow are paths that may be copied to directories of the machine although programs act on such files.
 	Allow []string
 }
@@ -81,22 +86,13 @@ func (g Rights) Describe() []string {
 	if len(g.Network) == 0 {
 		lines = append(lines, "has no network there")
 	}
-	for _, r := range g.Network {
-		lines = append(lines, printable.Line("may send anything to "+origin(r)+", and take anything from there"))
-	}
+	lines = append(lines, g.traffic().Describe("may use a network there, whose encryption ends in this program, and what programs may send is:", func(place string) string {
+		return "may send anything to " + place + " and take anything from there"
+	})...)
 	for _, p := range g.Allow {
 		lines = append(lines, printable.Line("may put "+p+" into directories of this machine, where other programs act on it"))
 	}
 	return lines
-}
-
-// origin is a rule of a network in one word.
-func origin(r http.Rule) string {
-	text := cmp.Or(r.Scheme, "https") + "://" + r.Host
-	if r.Port != 0 {
-		text += ":" + strconv.Itoa(int(r.Port))
-	}
-	return text
 }
 
 // Authority implements [capability.Grant].
@@ -106,9 +102,7 @@ func (g Rights) Authority() []string {
 		"sandbox " + g.Image, "sandbox memory " + showSize(l.Memory), "sandbox disk " + showSize(l.Disk), fmt.Sprintf("sandbox cpu %v", l.CPU),
 		fmt.Sprintf("sandbox processes %d", l.Processes), "sandbox time " + showTime(l.Time),
 	}
-	for _, r := range g.Network {
-		lines = append(lines, printable.Line("sandbox network "+origin(r)))
-	}
+	lines = append(lines, g.traffic().Authority("sandbox network")...)
 	for _, p := range g.Allow {
 		lines = append(lines, printable.Line("sandbox allow "+p))
 	}
@@ -118,7 +112,7 @@ func (g Rights) Authority() []string {
 // Covers implements [capability.Grant].
 func (g Rights) Covers(asked capability.Grant) bool {
 	a, ok := asked.(Rights)
-	if !ok || g.Image != a.Image || !coversNetwork(g.Network, a.Network) {
+	if !ok || g.Image != a.Image || !g.traffic().Covers(a.traffic()) {
 		return false
 	}
 	for _, p := range a.Allow {
@@ -148,11 +142,12 @@ func (g Rights) Limit(ceiling []capability.Grant) capability.Grant {
 			return g
 		}
 		limited := Rights{Image: g.Image, Limits: g.Limits.withDefaults().within(c.Limits.withDefaults())}
-		for _, r := range g.Network {
-			if coversNetwork(c.Network, []http.Rule{r}) {
-				limited.Network = append(limited.Network, r)
-			}
+		network := g.traffic()
+		if !c.traffic().Covers(network) {
+			network, _ = network.Limit([]egress.Traffic{c.traffic()})
 		}
+		limited.Network, limited.Within = network.Rules, network.Within
+		limited.Intercept = g.Intercept && len(network.Rules) > 0
 		for _, p := range g.Allow {
 			if slices.ContainsFunc(c.Allow, func(q string) bool { return p == q || strings.HasPrefix(p, q+"/") }) {
 				limited.Allow = append(limited.Allow, p)
@@ -167,13 +162,10 @@ func (g Rights) Limit(ceiling []capability.Grant) capability.Grant {
 func (g Rights) Reach() (changes, open bool) { return true, len(g.Network) > 0 }
 
 // Hosts implements [capability.Hoster].
-func (g Rights) Hosts() []string {
-	hosts := make([]string, len(g.Network))
-	for i, r := range g.Network {
-		hosts[i] = r.Host
-	}
-	return hosts
-}
+func (g Rights) Hosts() []string { return g.traffic().Hosts() }
+
+// Size implements [capability.Sizer].
+func (g Rights) Size() (rules, work int) { return g.traffic().Size() }
 
 // Open implements [capability.Opener].
 func (g Rights) Open(_ context.Context, s *capability.Site) (abi.Capability, error) {
@@ -232,26 +224,22 @@ func startImage(ctx context.Context, o Options, config box.Options, g Rights, pr
 		return nil, err
 	}
 	slots.sweep(config.Dir, log)
-	m, err := start(ctx, config, box.Root{Dir: image.Root, Paths: image.Paths, Env: image.Env}, box.Limits{
-		Memory: limits.Memory, Disk: limits.Disk, Files: max(limits.Disk/bytesPerFile, 1024), Processes: limits.Processes, CPU: limits.CPU,
-	})
+	begin := func(authority []byte) (machine, error) {
+		return start(ctx, config, box.Root{Dir: image.Root, Paths: image.Paths, Env: image.Env, Authority: authority}, box.Limits{
+			Memory: limits.Memory, Disk: limits.Disk, Files: max(limits.Disk/bytesPerFile, 1024), Processes: limits.Processes, CPU: limits.CPU,
+		})
+	}
+	var m machine
+	if len(g.Network) == 0 {
+		m, err = begin(nil)
+	} else {
+		m, err = connect(ctx, o.Site, g, log, begin)
+	}
 	if err != nil {
 		release()
 		return nil, err
 	}
-	if len(g.Network) == 0 {
-		return counted{m, release}, nil
-	}
-	namespace, err := m.network()
-	if err == nil {
-		var env []string
-		var end func() error
-		if env, end, err = connect(ctx, o.Site, g.Network, namespace, log); err == nil {
-			return counted{connected{m, env, end}, release}, nil
-		}
-	}
-	release()
-	return nil, errors.Join(err, m.close())
+	return counted{m, release}, nil
 }
 
 // counted is a machine that lets something go once it is closed.

@@ -3,10 +3,12 @@ package sandbox
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/sandbox/internal/box"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/jsonform"
@@ -29,7 +31,8 @@ func TestForms(t *testing.T) {
 		`{"image":"a.b-1","memory":"512MiB","disk":"4GiB"}`:                                                                           "a.b-1,memory=512MiB,disk=4GiB",
 		`{"image":"host","cpu":1.5,"processes":64,"time":"1h"}`:                                                                       "host,cpu=1.5,processes=64,time=60m",
 		`{"image":"host","network":[{"scheme":"https","host":"a.example.com"},{"scheme":"http","host":"b.example.com","port":8080}]}`: "host,network=https://a.example.com,network=http://b.example.com:8080",
-		`{"image":"host","allow":[".git/hooks",".github/workflows"]}`:                                                                 "host,allow=.git/hooks,allow=.github/workflows",
+		`{"image":"host","network":[{"scheme":"https","host":"a.example.com","methods":["GET","POST"],"path":"/x/**","credential":"c","as":"basic"},{"scheme":"https","host":"b.example.com"}],"intercept":true}`: "host,intercept,network=https://a.example.com/x/**,methods=GET+POST,credential=c,as=basic,network=https://b.example.com",
+		`{"image":"host","allow":[".git/hooks",".github/workflows"]}`: "host,allow=.git/hooks,allow=.github/workflows",
 	} {
 		g, err := parsed(t, manifest)
 		if err != nil {
@@ -49,13 +52,20 @@ func TestForms(t *testing.T) {
 		`true`, `{}`, `{"image":"Host"}`, `{"image":"../x"}`, `{"image":"host","memory":"1GB"}`, `{"image":"host","memory":1073741824}`, `{"image":"host","memory":"9999GiB"}`,
 		`{"image":"host","disk":"1MiB"}`, `{"image":"host","cpu":0}`, `{"image":"host","cpu":"many"}`, `{"image":"host","processes":1e9}`, `{"image":"host","time":"1ms"}`,
 		`{"image":"host","time":"-1h"}`, `{"image":"host","allow":["/etc"]}`, `{"image":"host","allow":["../x"]}`, `{"image":"host","network":true}`, `{"image":"host","network":[{"host":"a.example.com","path":"/x"}]}`,
-		`{"image":"host","network":[{"host":"a.example.com","methods":["GET"]}]}`, `{"image":"host","network":[{"host":"*"}]}`, `{"image":"host","network":["a.example.com"]}`,
+		`{"image":"host","network":[{"host":"a.example.com","methods":["GET"]}]}`, `{"image":"host","network":[{"host":"*"}]}`, `{"image":"host","network":[{"host":"a.example.com","credential":"c"}]}`,
+		`{"image":"host","intercept":true}`, `{"image":"host","network":[{"host":"a.example.com"}],"intercept":false}`, `{"image":"host","network":[{"host":"a.example.com","maxResponse":1}],"intercept":true}`, `{"image":"host","network":["a.example.com"]}`,
 	} {
 		if g, err := parsed(t, manifest); err == nil {
 			t.Errorf("%s: %+v", manifest, g)
 		}
 	}
-	for _, options := range []string{"rw", "image=x", "memory", "cpu=0", "time=10", "allow=", "allow=\x1b"} {
+	if _, err := parsed(t, `{"image":"host","network":[{"host":"a.example.com","path":"/x"}]}`); err == nil || !strings.Contains(err.Error(), "Message:a rule of sandbox has no path: inside TLS, a proxy sees the host and the port only") {
+		t.Errorf("a path: %v", err)
+	}
+	for _, options := range []string{
+		"intercept", "intercept=true,network=https://a.example.com", "network=https://a.example.com,methods=GET", "network=https://a.example.com,credential=c", "network=https://a.example.com/x",
+		"methods=GET,intercept,network=https://a.example.com", "intercept,network=https://a.example.com,max-response=1", "rw", "image=x", "memory", "cpu=0", "time=10", "allow=", "allow=\x1b",
+	} {
 		if g, err := parseSpec(capability.Spec{Name: "box", Argument: "host", HasArgument: true, Options: options}); err == nil {
 			t.Errorf("%s: %+v", options, g)
 		}
@@ -78,10 +88,60 @@ func TestCovers(t *testing.T) {
 		{Rights{Image: "host", Allow: []string{".github/workflows"}}, true},
 		{Rights{Image: "host", Allow: []string{".githubx"}}, false},
 		{Rights{Image: "host", Allow: []string{".git/hooks"}}, false},
+		{Rights{Image: "host", Network: []http.Rule{{Host: "a.example.com"}}}, false},
+		{Rights{Image: "host", Network: []http.Rule{{Host: "a.example.com"}}, Intercept: true}, false},
 	} {
 		if got := large.Covers(c.asked); got != c.want {
 			t.Errorf("%+v: %v", c.asked, got)
 		}
+	}
+}
+
+// TestIntercepted compares, limits and describes grants that end TLS with others.
+func TestIntercepted(t *testing.T) {
+	tunnel := Rights{Image: "host", Network: []http.Rule{{Host: "*.example.com"}}}
+	seen := func(rules ...http.Rule) Rights { return Rights{Image: "host", Network: rules, Intercept: true} }
+	repository := http.Rule{Host: "git.example.com", Path: "/team/**", Methods: []string{"GET", "POST"}}
+	private := repository
+	private.Credential = "c"
+	for _, c := range []struct {
+		has, asked Rights
+		want       bool
+	}{
+		{tunnel, seen(repository), true},
+		{tunnel, seen(private), false},
+		{seen(repository), tunnel, false},
+		{seen(http.Rule{Host: "*.example.com", Methods: []string{"*"}}), Rights{Image: "host", Network: []http.Rule{{Host: "git.example.com"}}}, false},
+		{seen(private), seen(private), true},
+		{seen(private), seen(repository), false},
+		{seen(http.Rule{Host: "git.example.com", Methods: []string{"*"}}), seen(repository), true},
+		{seen(repository), seen(http.Rule{Host: "git.example.com"}), false},
+		{seen(repository), Rights{Image: "host"}, true},
+	} {
+		if got := c.has.Covers(c.asked); got != c.want {
+			t.Errorf("%+v covers %+v: %t", c.has, c.asked, got)
+		}
+	}
+	limited := seen(http.Rule{Host: "*.example.com", Methods: []string{"*"}}, http.Rule{Host: "other.org"}).Limit([]capability.Grant{seen(repository)}).(Rights)
+	if want := []string{
+		"may use a network there, whose encryption ends in this program, and what programs may send is:",
+		"  may send requests of every method to https://*.example.com/**",
+		"but only where this allows it as well:",
+		"  GET and POST requests to https://git.example.com/team/**",
+	}; !slices.Equal(limited.Describe()[3:], want) {
+		t.Errorf("got %q", limited.Describe())
+	}
+	if want := []string{"sandbox network, intercepted, http * https://*.example.com/**", "only within sandbox network, intercepted, http GET,POST https://git.example.com/team/**"}; !slices.Equal(limited.Authority()[6:], want) {
+		t.Errorf("got %q", limited.Authority())
+	}
+	if got := seen(repository).Limit([]capability.Grant{Rights{Image: "host", Limits: Limits{Memory: 64 << 20}}}).(Rights); got.Intercept || len(got.Network) > 0 {
+		t.Errorf("a ceiling without a network leaves %+v", got)
+	}
+	if got := seen(repository).Limit([]capability.Grant{Rights{Image: "host", Limits: Limits{Memory: 64 << 20}, Network: tunnel.Network}}).(Rights); !got.Intercept || len(got.Network) != 1 || len(got.Within) > 0 {
+		t.Errorf("a ceiling of tunnels leaves %+v", got)
+	}
+	if got := seen(private).Describe()[3:]; len(got) != 2 || !strings.Contains(got[1], "with the credential c, which it does not see") || strings.Contains(got[1], "take in") {
+		t.Errorf("got %q", got)
 	}
 }
 

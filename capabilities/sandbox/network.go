@@ -3,117 +3,195 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/internal/egress"
 	"github.com/stilehost/stile/capabilities/sandbox/internal/box"
 	"github.com/stilehost/stile/capability"
-	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/printable"
 )
 
-// A sandbox's network is empty but for a proxy, which listens in its namespace and is served by this process. Within TLS the proxy sees
-// nothing, so rules have a scheme, a host and a port, and nothing else.
-
-const (
-	maxNetwork     = 64
-	exampleNetwork = `{"host": "api.example.com"}`
-)
-
-// readNetwork reads the rules of a manifest.
-func readNetwork(r *jsonform.Reader, n *jsonform.Node) (rules []http.Rule) {
-	for _, item := range r.Items(n, maxNetwork, "["+exampleNetwork+"]") {
-		for _, m := range r.Members(item, exampleNetwork) {
-			if slices.Contains([]string{"path", "methods", "headers", "credential", "as", "maxResponse"}, m.Key) {
-				r.FailAt(m.Offset, m.Value.Path, `only "scheme", "host" and "port"`, "%s is hidden in TLS from the proxy of a sandbox", m.Key)
-			}
-		}
-		if r.Err != nil {
-			return nil
-		}
-		one := *n
-		one.Value = []*jsonform.Node{item}
-		if g, ok := http.Kind.Parse(r, &one).(http.Rights); ok && r.Err == nil {
-			rules = append(rules, g.Rules...)
-		}
-	}
-	return rules
+// trusting are variables by which programs find the authorities that they trust: those of OpenSSL, curl, git, Node.js, Python's requests and
+// pip, cargo, and others. Most also read a file of the system, which has the authority of the proxy too.
+var trusting = []string{
+	"SSL_CERT_FILE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE",
+	"DENO_CERT", "NIX_SSL_CERT_FILE", "HTTPLIB2_CA_CERTS", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
 }
 
-// parseNetwork reads the rule of a command line, and returns what is wrong with it.
-func parseNetwork(text string) (http.Rule, string) {
-	rule, err := http.ParseRule(text)
-	switch {
-	case err != nil:
-		return rule, err.Error()
-	case rule.Path != "" && rule.Path != "/**":
-		return rule, "a path is hidden in TLS from the proxy of a sandbox: write only scheme, host and port"
-	}
-	rule.Path = ""
-	return rule, ""
+// network is the way out of a sandbox, whose own network is empty: a proxy, which listens in the sandbox's namespace and is served by this
+// process.
+type network struct {
+	proxy  *egress.Proxy
+	served chan error
+
+	mu      sync.Mutex
+	running []*user // in the order in which they began
 }
 
-// wide are rules as http compares them: for a proxy that sees no requests, they allow every method.
-func wide(rules []http.Rule) []http.Rule {
-	all := slices.Clone(rules)
-	for i := range all {
-		all[i].Methods = []string{"*"}
-	}
-	return all
+// user is a command that runs. The newest one pays for what the proxy carries, because nothing says whose it is.
+type user struct {
+	ctx     context.Context //nolint:containedctx // with the budgets of its call
+	refused map[string]bool // what to tell the command
 }
 
-// coversNetwork reports whether one set of rules allows all that another does.
-func coversNetwork(allowed, asked []http.Rule) bool {
-	return len(asked) == 0 || len(allowed) > 0 && http.Covers(wide(allowed), wide(asked))
-}
+// maxRefused is how many refusals a command is told.
+const maxRefused = 8
 
-// connect starts the proxy of a sandbox, and returns the variables by which programs find it.
-func connect(ctx context.Context, site *capability.Site, rules []http.Rule, namespace string, log *slog.Logger) (env []string, end func() error, err error) {
+// newNetwork returns the proxy of a sandbox, before the sandbox starts.
+func newNetwork(ctx context.Context, site *capability.Site, g Rights, log *slog.Logger) (*network, error) {
 	if site == nil {
-		return nil, nil, errors.New("sandbox: Options.Site is required for rules of a network")
+		return nil, errors.New("sandbox: Options.Site is required for rules of a network")
 	}
-	ctx = context.WithoutCancel(ctx) // the sandbox outlives the operation that started it, and ends the proxy itself
-	proxy, err := egress.New(ctx, egress.Options{
-		Site: site, Rules: rules,
-		Wants: func(r http.Rule) abi.Wants {
-			return capability.Wanted{Grant: Rights{Image: "host", Network: []http.Rule{{Scheme: r.Scheme, Host: r.Host, Port: r.Port}}}}
+	n := &network{}
+	// The sandbox outlives the operation that started it, and ends the proxy itself. What the proxy takes is that of the commands.
+	ctx = abi.WithWork(context.WithoutCancel(ctx), func(took time.Duration) error { return abi.Work(n.payer(), took) }) //nolint:contextcheck // that of the command that pays
+	var err error
+	n.proxy, err = egress.New(ctx, egress.Options{
+		Site: site, Rules: g.Network, Within: g.Within, Intercept: g.Intercept, Wants: g.wants,
+		Refused: func(e *abi.Error) {
+			n.refused(e)
+			log.Info("a sandbox's connection is refused", "error", e)
 		},
-		Refused: func(e *abi.Error) { log.Info("a sandbox's connection is refused", "error", e) },
-		Charge:  func(n int) error { return abi.Charge(ctx, n) },
+		Charge: func(bytes int) error { return abi.Charge(n.payer(), bytes) }, //nolint:contextcheck // that of the command that pays
 	})
+	return n, err
+}
+
+// connect starts a machine, and a proxy in its network. begin gets the certificate of the authority that its programs have to trust, or nil.
+func connect(ctx context.Context, site *capability.Site, g Rights, log *slog.Logger, begin func(authority []byte) (machine, error)) (machine, error) {
+	n, err := newNetwork(ctx, site, g, log)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	m, err := begin(n.proxy.Authority().PEM)
+	if err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	c := connected{machine: m, way: n}
+	namespace, err := m.network()
+	if err == nil {
+		c.env, err = n.serve(namespace) //nolint:contextcheck // the proxy has the context
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
+}
+
+// serve listens in a sandbox's namespace, and returns the variables by which programs find the proxy and its authority.
+func (n *network) serve(namespace string) (env []string, err error) {
 	inside, err := egress.OpenNamespace(namespace)
 	if err != nil {
-		return nil, nil, errors.Join(err, proxy.Close())
+		return nil, err
 	}
 	listener, err := inside.Listen()
 	if err = errors.Join(err, inside.Close()); err != nil {
-		return nil, nil, errors.Join(err, proxy.Close())
+		return nil, err
 	}
-	served := make(chan error, 1)
-	go func() { served <- proxy.Serve(listener) }() //nolint:contextcheck // the proxy has the context
+	n.served = make(chan error, 1)
+	go func() { n.served <- n.proxy.Serve(listener) }()
 	address := "http://" + listener.Addr().String()
 	for _, name := range []string{"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"} {
 		env = append(env, name+"="+address)
 	}
 	env = append(env, "no_proxy=localhost,127.0.0.1,::1", "NO_PROXY=localhost,127.0.0.1,::1", "NODE_USE_ENV_PROXY=1")
-	return env, func() error { return errors.Join(proxy.Close(), <-served) }, nil
+	if n.proxy.Authority().PEM != nil {
+		for _, name := range trusting {
+			env = append(env, name+"="+box.Authorities)
+		}
+	}
+	return env, nil
 }
 
-// connected is a machine with a proxy.
+func (n *network) close() error {
+	err := n.proxy.Close()
+	if n.served != nil {
+		err = errors.Join(err, <-n.served)
+	}
+	return err
+}
+
+// payer is the context of the newest command. Between commands, what is still under way is carried for nobody.
+func (n *network) payer() context.Context {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.running) == 0 {
+		return context.Background()
+	}
+	return n.running[len(n.running)-1].ctx
+}
+
+// refused notes a refusal for the commands that run.
+func (n *network) refused(e *abi.Error) {
+	text := e.Error()
+	if e.Denial != nil && !e.Denial.Private {
+		if wanted, ok := e.Denial.Wants.(capability.Wanted); ok {
+			text += "; a rule of the network that allows it: " + string(capability.JSON(wanted.Grant.(Rights).Network[0]))
+		}
+	}
+	text = printable.Short(text, 2000)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, u := range n.running {
+		if len(u.refused) < maxRefused {
+			u.refused[text] = true
+		}
+	}
+}
+
+func (n *network) begin(ctx context.Context) *user {
+	u := &user{ctx, map[string]bool{}}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.running = append(n.running, u)
+	return u
+}
+
+// end returns what was refused while a command ran.
+func (n *network) end(u *user) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.running = slices.DeleteFunc(n.running, func(one *user) bool { return one == u })
+	return slices.Sorted(maps.Keys(u.refused))
+}
+
+// connected is a machine with a network.
 type connected struct {
 	machine
+	way *network
 	env []string
-	end func() error
 }
 
+// run runs a process. What the proxy refused meanwhile is the end of its errors: programs seldom show what a proxy answers.
 func (c connected) run(ctx context.Context, p box.Process) (box.Exit, error) {
 	p.Env = slices.Concat(c.env, p.Env)
-	return c.machine.run(ctx, p)
+	u := c.way.begin(ctx)
+	exit, err := c.machine.run(ctx, p)
+	if refused := c.way.end(u); len(refused) > 0 && err == nil {
+		p.Output(box.Stderr, fmt.Appendf(nil, "stile: %s\n", strings.Join(refused, "\nstile: ")))
+	}
+	return exit, err
 }
 
-func (c connected) close() error { return errors.Join(c.machine.close(), c.end()) }
+func (c connected) close() error { return errors.Join(c.machine.close(), c.way.close()) }
+
+// traffic is what programs may send.
+func (g Rights) traffic() egress.Traffic {
+	return egress.Traffic{Rules: g.Network, Within: g.Within, Intercept: g.Intercept}
+}
+
+// wants is the grant that a rule of a denial stands for.
+func (g Rights) wants(rule http.Rule) abi.Wants {
+	if !g.Intercept {
+		rule = http.Rule{Scheme: rule.Scheme, Host: rule.Host, Port: rule.Port}
+	}
+	return capability.Wanted{Grant: Rights{Image: g.Image, Network: []http.Rule{rule}, Intercept: g.Intercept}}
+}

@@ -6,8 +6,10 @@ import (
 	nethttp "net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/sandbox"
 	"github.com/stilehost/stile/capability"
@@ -75,5 +77,64 @@ func TestNetworkForms(t *testing.T) {
 	limited := asked.(sandbox.Rights).Limit([]capability.Grant{wide}).(sandbox.Rights)
 	if got := fmt.Sprint(limited.Hosts()); got != "[x.example.com]" {
 		t.Errorf("limited to %s", got)
+	}
+}
+
+// purse is a meter for several goroutines.
+type purse struct {
+	mu   sync.Mutex
+	left int64
+}
+
+// Charge implements [abi.Meter].
+func (p *purse) Charge(n int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n > p.left {
+		return abi.ErrExhausted
+	}
+	p.left -= n
+	return nil
+}
+
+// TestEachPays has two calls use one container. Each is charged for what its own commands carry, and a call without bytes left gets nothing
+// from a server.
+func TestEachPays(t *testing.T) {
+	server := httptest.NewServer(nethttp.HandlerFunc(func(w nethttp.ResponseWriter, _ *nethttp.Request) { _, _ = w.Write(make([]byte, 100_000)) }))
+	defer server.Close()
+	rule, err := http.ParseRule(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := home(t)
+	o.Site = capability.NewSite(t.TempDir(), func(capability.Level, string) {})
+	defer func() { _ = o.Site.Close() }()
+	grant, err := sandbox.New(o, sandbox.Rights{Image: "host", Network: []http.Rule{rule}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lasting := grant.Lasting()
+	defer func() {
+		if err := lasting.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, c := range []struct{ has, most, least int64 }{{1 << 20, 1<<20 - 100_000, 0}, {1 << 20, 1<<20 - 100_000, 1<<20 - 110_000}, {50_000, 50_000, 0}} {
+		meter := &purse{left: c.has}
+		opened, err := lasting.Open(abi.WithMeter(t.Context(), meter))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := opened.(*sandbox.Sandbox)
+		got := run(t, s, "curl -s --noproxy '' -o f "+server.URL+"; stat -c %s f")
+		if (got.stdout == "100000\n") != (c.has > 100_000) {
+			t.Errorf("with %d bytes: %q %q", c.has, got.stdout, got.stderr)
+		}
+		if left := meter.left; left > c.most || left < c.least {
+			t.Errorf("with %d bytes: %d are left", c.has, left)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -106,6 +106,12 @@ func TestIntercept(t *testing.T) {
 		{"GET", "/repos/a", "X-Original-URL: /admin", "does not allow the header x-original-url", `"headers":["x-original-url"]`},
 		{"GET", "/repos/a", "X-Forwarded-Host: evil.example", "does not allow the header x-forwarded-host", `"headers":["x-forwarded-host"]`},
 		{"GET", "/repos/a", "Host: evil.example", "", ""},
+		{"GET", "/repos%2fa", "X: y", "does not allow the path /repos%2Fa", `"path":"/repos%2Fa"`},
+		{"GET", "/repos%252fa", "X: y", "", ""},
+		{"GET", "/%72epos/a/%2e%2e/%2e%2e/secret", "X: y", "does not allow the path /secret", `"path":"/secret"`},
+		{"GET", "//repos/a", "X: y", "does not allow the path //repos/a", `"path":"//repos/a"`},
+		{"GET", "https://" + "evil.example/repos/a", "X: y", "", ""},
+		{"GET", "*", "X: y", "", ""},
 	} {
 		p := h.inside(at(rule))
 		p.send(c.method+" "+c.path+" HTTP/1.1", "Host: "+at(rule), c.header)
@@ -129,6 +135,75 @@ func TestIntercept(t *testing.T) {
 	p.send("GET /repos/a HTTP/1.1", "Host: evil.example")
 	if status, text := p.answer("GET"); status != nethttp.StatusForbidden || !strings.Contains(text, `names the host "evil.example"`) {
 		t.Errorf("status %d, %s", status, text)
+	}
+}
+
+// TestInterceptedSmuggling hides a second request in one that a rule allows, for a server that reads the end of the first one elsewhere.
+func TestInterceptedSmuggling(t *testing.T) {
+	rule, roots := secure(t, func(w nethttp.ResponseWriter, r *nethttp.Request) {
+		text, _ := io.ReadAll(r.Body)
+		if r.URL.Path != "/in" {
+			t.Errorf("the server was asked for %s", r.URL.Path)
+		}
+		_, _ = fmt.Fprintf(w, "%d", len(text))
+	})
+	rule.Path, rule.Methods = "/in", []string{"GET", "POST"}
+	h := intercepting(t, roots, rule)
+	const hidden = "GET /out HTTP/1.1\r\nHost: x\r\n\r\n"
+	for _, c := range []struct {
+		head []string
+		body string
+		want int
+	}{
+		{[]string{"POST /in HTTP/1.1", "Content-Length: 4", "Transfer-Encoding: chunked"}, "0\r\n\r\n" + hidden, 400},
+		{[]string{"POST /in HTTP/1.1", "Transfer-Encoding: chunked", "Transfer-Encoding: identity"}, "0\r\n\r\n" + hidden, 400},
+		{[]string{"POST /in HTTP/1.1", "Transfer-Encoding : chunked"}, "0\r\n\r\n" + hidden, 400},
+		{[]string{"POST /in HTTP/1.1", "Content-Length: +4"}, hidden, 400},
+		{[]string{"POST /in HTTP/1.1", "Content-Length: 0", "Content-Length: 36"}, hidden, 400},
+		{[]string{"GET /in HTTP/1.1", "X: y\nGET /out HTTP/1.1"}, hidden, 400},
+		{[]string{"GET /in HTTP/1.1\rX: y"}, hidden, 400},
+		{[]string{"GET /in HTTP/1.1", " folded: y"}, hidden, 400},
+		{[]string{"GET /in%0d%0aX:y HTTP/1.1"}, "", 400},
+		{[]string{"POST /in HTTP/1.1", "Content-Length: " + fmt.Sprint(len(hidden))}, hidden, 200}, // it is content
+		{[]string{"GET /in HTTP/1.1"}, hidden, 200},                                                // and the next request is refused
+	} {
+		p := h.inside(at(rule))
+		p.send(append([]string{c.head[0], "Host: " + at(rule)}, c.head[1:]...)...)
+		_, _ = io.WriteString(p, c.body) // the connection may have ended
+		if status, text := p.answer("POST"); status != c.want {
+			t.Errorf("%q: status %d, %s", c.head, status, text)
+		}
+	}
+	p := h.inside(at(rule))
+	p.send("GET /in HTTP/1.1", "Host: "+at(rule))
+	p.send("GET /out HTTP/1.1", "Host: "+at(rule))
+	for _, want := range []int{200, 403} {
+		if status, text := p.answer("GET"); status != want {
+			t.Errorf("one after another: status %d, %s", status, text)
+		}
+	}
+}
+
+// TestHandshakesAreCharged opens tunnels and asks for nothing in them.
+func TestHandshakesAreCharged(t *testing.T) {
+	rule, roots := secure(t, func(nethttp.ResponseWriter, *nethttp.Request) { t.Error("the server was asked") })
+	var worked counter
+	h := start(t, []http.Rule{rule}, func(h *harness) {
+		onLoopback(h)
+		h.options.Intercept, h.http.RootCAs = true, roots
+		h.ctx = abi.WithWork(t.Context(), func(took time.Duration) error {
+			if worked.add(int(took)) > int64(10*handshakeWork) {
+				return abi.Errorf(abi.CodeExhausted, "processor time")
+			}
+			return nil
+		})
+	})
+	for i := range 20 {
+		p := h.connect(at(rule))
+		err := tls.Client(p, &tls.Config{RootCAs: h.trust(), ServerName: "example.com", MinVersion: tls.VersionTLS12}).HandshakeContext(t.Context())
+		if (err == nil) != (i < 10) {
+			t.Errorf("handshake %d: %v", i+1, err)
+		}
 	}
 }
 

@@ -131,8 +131,15 @@ func (s *session) tunnel(c *stream, server net.Conn, allowed *http.Passage) {
 	s.join(c, server)
 }
 
+// handshakeWork is the processor time of a handshake with a client, with a certificate for it.
+const handshakeWork = 500 * time.Microsecond
+
 // intercept ends TLS, and answers the requests in it. The read deadline for the handshake is set.
 func (s *session) intercept(c *stream, at *door) {
+	if err := abi.Work(s.ctx, handshakeWork); err != nil {
+		s.proxy.refused(err)
+		return
+	}
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, SessionTicketsDisabled: true,
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {

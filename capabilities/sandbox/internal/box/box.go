@@ -33,6 +33,8 @@ type Root struct {
 	Paths []string
 	// Env are more variables, NAME=VALUE.
 	Env []string
+	// Authority is the certificate of an authority that programs trust besides those of the root, in PEM. It is empty for none.
+	Authority []byte
 }
 
 // Limits bound a box. All are required.
@@ -84,6 +86,10 @@ const (
 	Work = "/work"
 	Home = "/home"
 )
+
+// Authorities is the file with the certificates of all authorities that a box trusts, if its root names one more. The lists of a root's own
+// show it too.
+const Authorities = "/dev/authorities.pem"
 
 // closing is how long the parts of a box have to end by themselves.
 const closing = 5 * time.Second

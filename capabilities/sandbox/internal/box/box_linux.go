@@ -170,10 +170,16 @@ func (b *Box) prepare(ctx context.Context, o Options, l Limits) error {
 		if err != nil {
 			return fmt.Errorf("make the root: %w", err)
 		}
+		trusted, err := b.root.trust(rootfs, runDir+"/authorities", programs)
+		if err != nil {
+			return fmt.Errorf("make the list of authorities: %w", err)
+		}
 		if b.work, err = os.Open(filepath.Join(files, "work")); err != nil {
 			return err
 		}
-		config, err := json.Marshal(newSpec(b.root, rootfs, files, initFile, b.cgroup, b.first, l, programs))
+		s := newSpec(b.root, rootfs, files, initFile, b.cgroup, b.first, l, programs)
+		s.Mounts = append(s.Mounts, trusted...)
+		config, err := json.Marshal(s)
 		if err != nil {
 			return err
 		}
