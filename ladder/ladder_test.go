@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -302,7 +303,7 @@ func TestPackaged(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
 	ended := make(chan error)
 	go func() {
-		_, done, err := p.get(t.Context(), "slow", func() (*toolchain.Evaluator, error) {
+		_, done, err := p.get(t.Context(), "", "slow", func() (*toolchain.Evaluator, error) {
 			close(begun)
 			<-end
 			return nil, nil
@@ -313,7 +314,7 @@ func TestPackaged(t *testing.T) {
 		ended <- err
 	}()
 	<-begun
-	_, done, err := p.get(t.Context(), "quick", func() (*toolchain.Evaluator, error) { return nil, nil })
+	_, done, err := p.get(t.Context(), "", "quick", func() (*toolchain.Evaluator, error) { return nil, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,26 +322,26 @@ func TestPackaged(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	again := func() (*toolchain.Evaluator, error) { t.Error("it is built twice"); return nil, nil }
-	if _, _, err := p.get(gone, "slow", again); !errors.Is(err, context.Canceled) {
+	if _, _, err := p.get(gone, "", "slow", again); !errors.Is(err, context.Canceled) {
 		t.Errorf("a call that ended waits: %v", err)
 	}
 	close(end)
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if _, done, err := p.get(t.Context(), "slow", again); err != nil {
+	if _, done, err := p.get(t.Context(), "", "slow", again); err != nil {
 		t.Error(err)
 	} else {
 		done()
 	}
 	failed := errors.New("not built")
 	for range 2 { // a failure is not kept
-		if _, _, err := p.get(t.Context(), "bad", func() (*toolchain.Evaluator, error) { return nil, failed }); !errors.Is(err, failed) {
+		if _, _, err := p.get(t.Context(), "", "bad", func() (*toolchain.Evaluator, error) { return nil, failed }); !errors.Is(err, failed) {
 			t.Errorf("got %v", err)
 		}
 	}
 	for i := range 2 * maxPackaged {
-		if _, done, err := p.get(t.Context(), fmt.Sprint(i), func() (*toolchain.Evaluator, error) { return nil, nil }); err != nil {
+		if _, done, err := p.get(t.Context(), "", fmt.Sprint(i), func() (*toolchain.Evaluator, error) { return nil, nil }); err != nil {
 			t.Error(err)
 		} else {
 			done()
@@ -352,7 +353,7 @@ func TestPackaged(t *testing.T) {
 	if err := p.close(); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := p.get(t.Context(), "late", again); !errors.Is(err, ErrClosed) {
+	if _, _, err := p.get(t.Context(), "", "late", again); !errors.Is(err, ErrClosed) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -463,4 +464,56 @@ func realPackages(t *testing.T) Packages {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	return packagesOf{client}
+}
+
+// TestPackagesInUseAreBounded has the calls of a user wait, each with other modules in its image. Those of another user find room.
+func TestPackagesInUseAreBounded(t *testing.T) {
+	k := NewKit(newKit(t).options)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	begun := make(chan error)
+	run := func(user string, n int) error {
+		l := k.Open(Options{Rung: Isolate, User: user, Ask: func(ctx context.Context, _ string, done func(bool, error)) error {
+			begun <- nil
+			context.AfterFunc(ctx, func() { done(false, nil) })
+			return nil
+		}})
+		code := Code{Text: fmt.Sprintf("import * as p from %q;\nreturn await tools.person.approve({ question: 'wait' }), p;", "./"+strings.Repeat("./", n)+packagesFile)}
+		all.Go(func() {
+			if _, err := l.Run(ctx, code); ctx.Err() == nil {
+				begun <- err
+			}
+		})
+		return <-begun
+	}
+	used := 0
+	for limit := (*host.LimitError)(nil); ; used++ {
+		if err := run("busy", used); errors.As(err, &limit) && limit.Limit == "engine" {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if used > 2*ownPackagedBytes>>20 {
+			t.Fatalf("%d images of one user are in use", used)
+		}
+	}
+	if used < 4 {
+		t.Errorf("a user uses only %d", used)
+	}
+	k.packaged.mu.Lock()
+	if n := k.packaged.using["busy"]; n > ownPackagedBytes || k.packaged.bytes > ownPackagedBytes+ownPackagedBytes/4 {
+		t.Errorf("%d bytes in use, %d in all", n, k.packaged.bytes)
+	}
+	k.packaged.mu.Unlock()
+	if err := run("other", used+1); err != nil {
+		t.Errorf("another user: %v", err)
+	}
+	cancel()
+	all.Wait()
+	if len(k.packaged.using) > 0 || len(k.packaged.recent) > maxPackaged {
+		t.Errorf("afterwards %v are in use, %d kept", k.packaged.using, len(k.packaged.recent))
+	}
+	if err := k.Close(); err != nil || k.packaged.bytes != 0 {
+		t.Errorf("%v, %d bytes are left", err, k.packaged.bytes)
+	}
 }

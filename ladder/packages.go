@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/toolchain"
 	"github.com/stilehost/stile/toolchain/npm"
@@ -30,8 +31,16 @@ const codeFile = "code.ts"
 // packagesFile is the module that imports what code imports.
 const packagesFile = "packages.js"
 
-// maxPackaged is how many evaluators with packages a kit keeps. Each takes some megabytes.
-const maxPackaged = 8
+const (
+	// maxPackaged is how many evaluators with packages a kit keeps that no call uses.
+	maxPackaged = 8
+	// maxPackagedBytes is how many bytes all of them may take, also those in use, and ownPackagedBytes those that the calls of one user
+	// use at a time, if they use more than one.
+	maxPackagedBytes = 128 << 20
+	ownPackagedBytes = maxPackagedBytes / 4
+	// packagedCopies is how often the bytes of a component are in memory: here, as it is compiled, and as the content of its memory.
+	packagedCopies = 4
+)
 
 // withPackages returns the evaluator for code that imports these modules. Packages are bundled and evaluated once for all code that imports
 // the same ones: an evaluator comes from the kit, or else from the cache.
@@ -58,7 +67,7 @@ func (l *Ladder) withPackages(ctx context.Context, text string, modules []string
 	}
 	bindings := interfaces(env)
 	key := keyOf(bindings) + strings.Join(modules, "\n") + "\n" + sha256hex.Of(lock)
-	return l.kit.packaged.get(ctx, key, func() (*toolchain.Evaluator, error) {
+	return l.kit.packaged.get(ctx, l.options.User, key, func() (*toolchain.Evaluator, error) {
 		t, err := l.kit.options.Toolchain(ctx)
 		if err != nil {
 			return nil, err
@@ -102,11 +111,13 @@ func keyOf(bindings map[string]string) string {
 	return key.String()
 }
 
-// packaged are the evaluators with packages that were used last.
+// packaged are the evaluators with packages that were used last, and those in use.
 type packaged struct {
 	mu     sync.Mutex
 	closed bool
-	recent []*packagedOne // the one used last is the last
+	recent []*packagedOne   // the one used last is the last
+	bytes  int64            // of all, also of dropped ones in use
+	using  map[string]int64 // bytes of what each user uses
 }
 
 type packagedOne struct {
@@ -117,19 +128,20 @@ type packagedOne struct {
 
 	evaluator *toolchain.Evaluator
 	err       error
+	bytes     int64
+	uses      map[string]int // of each user
 }
 
 // get returns the evaluator of a key, and a function to call when it is no longer used. Callers who want the same one build it once, and
-// those who want others wait for nothing here.
-func (p *packaged) get(ctx context.Context, key string, build func() (*toolchain.Evaluator, error)) (_ *toolchain.Evaluator, done func(), err error) {
+// those who want others wait for nothing here. The error is a *[host.LimitError] if calls use too much, those of user or all.
+func (p *packaged) get(ctx context.Context, user, key string, build func() (*toolchain.Evaluator, error)) (_ *toolchain.Evaluator, done func(), err error) {
 	for {
 		one, mine, err := p.take(key)
 		if err != nil {
 			return nil, nil, err
 		}
 		if mine {
-			one.evaluator, one.err = build()
-			close(one.built)
+			p.made(one, build)
 		}
 		select {
 		case <-one.built:
@@ -138,7 +150,15 @@ func (p *packaged) get(ctx context.Context, key string, build func() (*toolchain
 			return nil, nil, context.Cause(ctx)
 		}
 		if one.err == nil {
-			return one.evaluator, func() { p.give(one) }, nil
+			evaluator, err := p.use(one, user)
+			if err != nil {
+				p.give(one)
+				return nil, nil, err
+			}
+			return evaluator, func() {
+				p.unuse(one, user)
+				p.give(one)
+			}, nil
 		}
 		p.give(one)
 		if mine {
@@ -157,17 +177,67 @@ func (p *packaged) take(key string) (one *packagedOne, mine bool, err error) {
 	}
 	i := slices.IndexFunc(p.recent, func(o *packagedOne) bool { return o.key == key })
 	if mine = i < 0; mine {
-		one = &packagedOne{key: key, built: make(chan struct{})}
+		one = &packagedOne{key: key, built: make(chan struct{}), uses: map[string]int{}}
 	} else {
 		one = p.recent[i]
 		p.recent = slices.Delete(p.recent, i, i+1)
 	}
 	one.users++
 	p.recent = append(p.recent, one)
-	for len(p.recent) > maxPackaged {
-		p.drop(p.recent[0])
-	}
+	p.trim()
 	return one, mine, nil
+}
+
+// made builds an entry, and frees it again if all that are in use leave no room for it.
+func (p *packaged) made(one *packagedOne, build func() (*toolchain.Evaluator, error)) {
+	one.evaluator, one.err = build()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if one.evaluator != nil {
+		one.bytes = packagedCopies * int64(len(one.evaluator.Wasm()))
+		p.bytes += one.bytes
+		if p.trim(); p.bytes > maxPackagedBytes && p.bytes > one.bytes {
+			one.err = packagedFull("calls")
+			p.free(one)
+		}
+	}
+	close(one.built)
+}
+
+func packagedFull(whose string) error {
+	return &host.LimitError{Limit: "engine", Value: printable.Size(maxPackagedBytes), Detail: "of packages for code that other " + whose + " import; try again when they have ended"}
+}
+
+// use counts an entry for a user.
+func (p *packaged) use(one *packagedOne, user string) (*toolchain.Evaluator, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	if one.uses[user] == 0 {
+		if before := p.using[user]; before > 0 && before+one.bytes > ownPackagedBytes {
+			return nil, packagedFull("calls of " + user)
+		}
+		if p.using == nil {
+			p.using = map[string]int64{}
+		}
+		p.using[user] += one.bytes
+	}
+	one.uses[user]++
+	return one.evaluator, nil
+}
+
+func (p *packaged) unuse(one *packagedOne, user string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if one.uses[user]--; one.uses[user] > 0 {
+		return
+	}
+	delete(one.uses, user)
+	if p.using[user] -= one.bytes; p.using[user] == 0 {
+		delete(p.using, user)
+	}
 }
 
 // give takes back what take counted. What could not be built is forgotten.
@@ -183,8 +253,22 @@ func (p *packaged) give(one *packagedOne) {
 		}
 	default:
 	}
-	if one.dropped {
+	if one.dropped && one.users == 0 {
 		p.free(one)
+	}
+	p.trim()
+}
+
+// trim drops those used longest ago: above their number all, as they are freed with their last call, and above their bytes those that
+// nobody uses. It is called with mu held.
+func (p *packaged) trim() {
+	for len(p.recent) > maxPackaged {
+		p.drop(p.recent[0])
+	}
+	for _, o := range slices.Clone(p.recent) {
+		if p.bytes > maxPackagedBytes && o.users == 0 {
+			p.drop(o)
+		}
 	}
 }
 
@@ -192,13 +276,17 @@ func (p *packaged) give(one *packagedOne) {
 func (p *packaged) drop(one *packagedOne) {
 	one.dropped = true
 	p.recent = slices.DeleteFunc(p.recent, func(o *packagedOne) bool { return o == one })
-	p.free(one)
+	if one.users == 0 {
+		p.free(one)
+	}
 }
 
 // free closes the evaluator of an entry that nobody uses. It is called with mu held.
 func (p *packaged) free(one *packagedOne) {
-	if one.users == 0 && one.evaluator != nil {
+	if one.evaluator != nil {
+		p.bytes -= one.bytes
 		_ = one.evaluator.Close() // nobody calls it, so nothing is lost
+		one.evaluator = nil
 	}
 }
 
@@ -213,8 +301,15 @@ func (p *packaged) close() error {
 	p.mu.Unlock()
 	var errs []error
 	for _, o := range all {
-		if <-o.built; o.evaluator != nil {
-			errs = append(errs, o.evaluator.Close())
+		<-o.built
+		p.mu.Lock()
+		e := o.evaluator
+		if o.evaluator = nil; e != nil {
+			p.bytes -= o.bytes
+		}
+		p.mu.Unlock()
+		if e != nil {
+			errs = append(errs, e.Close())
 		}
 	}
 	return errors.Join(errs...)
