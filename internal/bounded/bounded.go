@@ -11,16 +11,22 @@ import (
 // ErrTooLarge reports something that is larger than its limit.
 var ErrTooLarge = errors.New("it is too large")
 
-// Read reads at most limit bytes. If there are more, it returns the first of them with [ErrTooLarge]. A file takes no more memory than its
-// size.
+// Read reads at most limit bytes. If there are more, it returns the first of them with [ErrTooLarge]. A file of the system takes no more memory
+// than its size.
 func Read(r io.Reader, limit int64) ([]byte, error) {
 	size := int64(0)
-	if f, ok := r.(interface{ Stat() (fs.FileInfo, error) }); ok {
+	if f, ok := r.(file); ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 			size = info.Size()
 		}
 	}
 	return ReadSized(r, size, limit)
+}
+
+// file is an *os.File. Other files may only pretend to have a size.
+type file interface {
+	Fd() uintptr
+	Stat() (fs.FileInfo, error)
 }
 
 // ReadSized is [Read] for what probably has a size, for which it makes room at once. io.ReadAll would need several times as much.

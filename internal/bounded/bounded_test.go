@@ -27,6 +27,9 @@ func TestRead(t *testing.T) {
 			t.Errorf("got %q, %v, want %q, %v", got, err, c.want, c.err)
 		}
 	}
+	if got, err := Read(&remote{r: strings.NewReader("1234")}, 4); string(got) != "1234" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
 	files := fstest.MapFS{"a": {Data: []byte("12345")}}
 	if got, err := ReadFile(files, "a", 5); string(got) != "12345" || err != nil {
 		t.Errorf("got %q, %v", got, err)
@@ -38,3 +41,11 @@ func TestRead(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// remote is a file that has only content, as those that come from another process.
+type remote struct {
+	fs.File
+	r io.Reader
+}
+
+func (r *remote) Read(p []byte) (int, error) { return r.r.Read(p) }
