@@ -265,8 +265,38 @@ func TestAnswersAreCut(t *testing.T) {
 			t.Fatalf("%q is there %d times in %d calls", want, strings.Count(got, want), calls)
 		}
 	}
-	if got := text(t, l, "workspace_read", `{"path": "wide.md", "max_tokens": 25000}`); !strings.Contains(got, "[... 16000 more characters in this line]") || strings.Contains(got, "\ufffd") {
+	if got := text(t, l, "workspace_read", `{"path": "wide.md", "max_tokens": 25000}`); !strings.Contains(got, `[... 16000 more characters in this line: "from": 1, "column": 2001]`) || strings.Contains(got, "\ufffd") {
 		t.Errorf("got %.300s", got[len(got)-300:])
+	}
+	// The rest of a line, in pieces. Each character here has two columns.
+	write("line.json", "[\n"+strings.Repeat("ab\U0001f409", 3000)+"\n]\n")
+	input, line, calls := `"from": 2, "column": 1`, "", 0
+	for ; strings.Contains(input, "column"); calls++ {
+		got := text(t, l, "workspace_read", `{"path": "line.json", "max_tokens": 1000, `+input+`}`)
+		head, rest, _ := strings.Cut(got, "\n     2\t")
+		piece, next, more := strings.Cut(rest, "\n[continue with ")
+		if !strings.HasPrefix(head, "line.json, version ") || !strings.Contains(head, "line 2, characters ") || !more || len(got) > 4000 || calls > 100 {
+			t.Fatalf("%s: got %s", input, got)
+		}
+		line += piece
+		input = strings.TrimSuffix(next, "]")
+	}
+	if line != strings.Repeat("ab\U0001f409", 3000) || calls < 3 || input != `"from": 3` {
+		t.Errorf("%d bytes in %d calls, then %s", len(line), calls, input)
+	}
+	for input, want := range map[string]string{
+		`"from": 2, "column": 4`:     "characters 3 to ", // the middle of a character
+		`"from": 2, "column": 12001`: "error: line 2 has 12000 characters; column is 12001",
+		`"from": 3, "column": 1`:     "line 3, characters 1 to 1 of 1\n     3\t]",
+		`"from": 4, "column": 1`:     "error: line.json has 3 lines; from is 4",
+	} {
+		if got := text(t, l, "workspace_read", `{"path": "line.json", `+input+`}`); !strings.Contains(got, want) || strings.Contains(got, "\ufffd") {
+			t.Errorf("%s: got %.200s", input, got)
+		}
+	}
+	write("huge.json", strings.Repeat("x", 5<<20)+"END")
+	if got := text(t, l, "workspace_read", `{"path": "huge.json", "from": 1, "column": 5242870}`); !strings.Contains(got, "xxxEND") {
+		t.Errorf("got %.200s", got)
 	}
 	if got := text(t, l, "workspace_read", `{"path": "huge.md", "from": 100000, "lines": 1}`); !strings.Contains(got, "lines 100000 to 100000 of more (") || !strings.Contains(got, `continue with "from": 100001`) {
 		t.Errorf("got %s", got)

@@ -19,10 +19,11 @@ export const budget = {
 
 /** About how many tokens a text has: four ASCII characters make one, and every other character counts as one. */
 export function tokens(text: string): number {
-  let others = 0;
-  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) others++;
+  const others = wide.test(text) ? text.replace(/[\x00-\x7f]+/g, "").length : 0;
   return Math.ceil((text.length - others) / 4) + others;
 }
+
+const wide = /[^\x00-\x7f]/;
 
 /** Cuts a text after so many UTF-16 units, and never through a character. */
 export function cut(text: string, most: number): string {
@@ -31,11 +32,18 @@ export function cut(text: string, most: number): string {
   return text.slice(0, last >= 0xd800 && last < 0xdc00 ? most - 1 : most);
 }
 
-/** A line that is not too long for a model, and says how much of it is missing. */
-export function line(text: string): string {
+/** The beginning of a text that has at most so many tokens, and at least a character. */
+export function fitting(text: string, most: number): string {
+  let some = cut(text, 4 * most);
+  for (let n; (n = tokens(some)) > most && some.length > 2; ) some = cut(some, Math.max(2, Math.floor((some.length * most) / n)));
+  return some;
+}
+
+/** A line that is not too long for a model. It says how much of it is missing, and `how` to have that. */
+export function line(text: string, how?: (shown: number) => string): string {
   if (text.length <= longLine) return text;
   const shown = cut(text, longLine);
-  return `${shown} [... ${text.length - shown.length} more characters in this line]`;
+  return `${shown} [... ${text.length - shown.length} more characters in this line${how ? `: ${how(shown.length)}` : ""}]`;
 }
 
 /** Collects lines as long as the budget lasts. */

@@ -31,7 +31,7 @@ var mutators = map[string]struct {
 	"Write":       {func(ctx context.Context, d *Directory) error { return d.Write(ctx, "a.md", "x") }, "write /a.md"},
 	"WriteBytes":  {func(ctx context.Context, d *Directory) error { return d.WriteBytes(ctx, "/a.md", nil) }, "write /a.md"},
 	"WriteBlob":   {func(ctx context.Context, d *Directory) error { return d.WriteBlob(ctx, "b/../a.md", blob.New("", nil)) }, "write /a.md"},
-	"Replace":     {func(ctx context.Context, d *Directory) error { return d.Replace(ctx, "a.md", "x", nil) }, "replace /a.md"},
+	"Replace":     {func(ctx context.Context, d *Directory) error { _, err := d.Replace(ctx, "a.md", "x", nil); return err }, "replace /a.md"},
 	"Append":      {func(ctx context.Context, d *Directory) error { return d.Append(ctx, "a.md", "x") }, "append /a.md"},
 	"AppendBytes": {func(ctx context.Context, d *Directory) error { return d.AppendBytes(ctx, "a.md", nil) }, "append /a.md"},
 	"Edit":        {func(ctx context.Context, d *Directory) error { return d.Edit(ctx, "a.md", nil) }, "edit /a.md"},
@@ -60,12 +60,12 @@ var mutators = map[string]struct {
 // Every other method. A new one must be put in one of the two lists.
 var readers = []string{
 	"Admits", "AsReadOnly", "Diff", "DiffRevision", "Find", "Grep", "History", "Interface", "List", "Lists", "Load", "Look", "OnDisk", "Place", "Quick", "Read", "ReadBlob",
-	"ReadBytes", "ReadLines", "ReadLink", "ReadOnly", "ReadRevision", "Size", "Snapshots", "Stat", "Sub", "Subdirectory", "Survey", "Writable",
+	"ReadBytes", "ReadLines", "ReadLink", "ReadOnly", "ReadRevision", "ReadWithDigest", "Size", "Snapshots", "Stat", "Sub", "Subdirectory", "Survey", "Writable",
 }
 
 func TestMatchesWIT(t *testing.T) {
 	captest.Implements(t, wit.Capability(), Interface, []string{
-		"directory.read", "directory.read-lines", "directory.read-bytes", "directory.read-blob", "directory.list", "directory.stat",
+		"directory.read", "directory.read-lines", "directory.read-bytes", "directory.read-blob", "directory.read-with-digest", "directory.list", "directory.stat",
 		"directory.read-link", "directory.history", "directory.read-revision", "directory.snapshots",
 		"directory.write", "directory.write-bytes", "directory.write-blob", "directory.replace", "directory.append",
 		"directory.append-bytes", "directory.edit", "directory.find", "directory.grep", "directory.diff", "directory.diff-revision",
@@ -317,7 +317,7 @@ func testNoOperationReachesOutside(t *testing.T, root *Directory) {
 			"append": func(t *rapid.T) { _ = d.Append(ctx, path.Draw(t, "path"), "x") },
 			"edit":   func(t *rapid.T) { _ = d.Edit(ctx, path.Draw(t, "path"), []Replacement{{"secret", "x"}}) },
 			"replace": func(t *rapid.T) {
-				_ = d.Replace(ctx, path.Draw(t, "path"), "x", rapid.SampledFrom([]*string{nil, new(digestOf("a secret"))}).Draw(t, "digest"))
+				_, _ = d.Replace(ctx, path.Draw(t, "path"), "x", rapid.SampledFrom([]*string{nil, new(digestOf("a secret"))}).Draw(t, "digest"))
 			},
 			"blob":   func(t *rapid.T) { _ = d.WriteBlob(ctx, path.Draw(t, "path"), blob.New("", []byte("x"))) },
 			"make":   func(t *rapid.T) { _ = d.MakeDirectory(ctx, path.Draw(t, "path")) },

@@ -29,6 +29,7 @@ func testBytesAreCharged(t *testing.T, d *Directory) {
 		"read lines": {4, func(ctx context.Context) error { _, err := d.ReadLines(ctx, "file", 2, nil); return err }},
 		"a line":     {4, func(ctx context.Context) error { _, err := d.ReadLines(ctx, "file", 1, new(uint32(1))); return err }},
 		"read bytes": {3, func(ctx context.Context) error { _, err := d.ReadBytes(ctx, "file", 5, 100); return err }},
+		"read whole": {8, func(ctx context.Context) error { _, err := d.ReadWithDigest(ctx, "file", 100); return err }},
 		"read blob":  {8, func(ctx context.Context) error { return bytes(d.ReadBlob(ctx, "file")) }},
 		"grep":       {3, func(ctx context.Context) error { _, err := d.Grep(ctx, "t", Search{}, 10, nil); return err }},
 		"diff":       {16, func(ctx context.Context) error { _, err := d.Diff(ctx, "file", "file"); return err }},
@@ -36,8 +37,11 @@ func testBytesAreCharged(t *testing.T, d *Directory) {
 		"new":        {8, func(ctx context.Context) error { return d.WriteBytes(ctx, "new/file.bin", []byte("12345678")) }},
 		"append":     {5, func(ctx context.Context) error { return d.AppendBytes(ctx, "other", []byte("12345")) }},
 		"edit":       {16, func(ctx context.Context) error { return d.Edit(ctx, "file", []Replacement{{"one", "one"}}) }},
-		"replace":    {16, func(ctx context.Context) error { return d.Replace(ctx, "file", text, new(digestOf(text))) }},
-		"look":       {0, func(ctx context.Context) error { _, err := d.Stat(ctx, "file"); return err }},
+		"replace": {16, func(ctx context.Context) error {
+			_, err := d.Replace(ctx, "file", text, new(digestOf(text)))
+			return err
+		}},
+		"look": {0, func(ctx context.Context) error { _, err := d.Stat(ctx, "file"); return err }},
 	} {
 		if err := c.do(abi.WithMeter(t.Context(), &captest.Meter{Left: c.bytes})); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -393,13 +393,16 @@ func TestHardLinks(t *testing.T) {
 	outside, inside := machine(t)
 	d := openedDisk(t, inside)
 	for name, change := range map[string]func(string) error{
-		"write":   func(path string) error { return d.Write(t.Context(), path, "mine") },
-		"append":  func(path string) error { return d.Append(t.Context(), path, "!") },
-		"edit":    func(path string) error { return d.Edit(t.Context(), path, []Replacement{{"secret", "x"}}) },
-		"replace": func(path string) error { return d.Replace(t.Context(), path, "mine", new(digestOf("a secret"))) },
-		"remove":  func(path string) error { return d.Remove(t.Context(), path, false) },
-		"move":    func(path string) error { return d.Move(t.Context(), path, "elsewhere") },
-		"mode":    func(path string) error { return d.SetMode(t.Context(), path, 0o666) },
+		"write":  func(path string) error { return d.Write(t.Context(), path, "mine") },
+		"append": func(path string) error { return d.Append(t.Context(), path, "!") },
+		"edit":   func(path string) error { return d.Edit(t.Context(), path, []Replacement{{"secret", "x"}}) },
+		"replace": func(path string) error {
+			_, err := d.Replace(t.Context(), path, "mine", new(digestOf("a secret")))
+			return err
+		},
+		"remove": func(path string) error { return d.Remove(t.Context(), path, false) },
+		"move":   func(path string) error { return d.Move(t.Context(), path, "elsewhere") },
+		"mode":   func(path string) error { return d.SetMode(t.Context(), path, 0o666) },
 	} {
 		if err := os.Link(filepath.Join(outside, "secret"), filepath.Join(inside, name)); err != nil {
 			t.Fatal(err)
@@ -501,14 +504,14 @@ func TestRemovedWhileSearched(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return s.run("", "", func(path string, e Entry) error {
+		return s.run("", "", func(path string, next []dirent) error {
 			switch path {
 			case "/a":
 				return os.RemoveAll(filepath.Join(inside, "a"))
 			case "/b":
 				return errors.Join(os.Remove(filepath.Join(inside, "b")), s.file(place{path: path, line: 1, from: 1}, gone))
 			default:
-				return s.entry(path, e)
+				return s.entry(path, next)
 			}
 		})
 	})
@@ -620,7 +623,7 @@ func TestDirectoriesAreReadOnce(t *testing.T) {
 		for work, do := range map[string]func(f *folder) (met int, err error){
 			"walk": func(f *folder) (met int, err error) {
 				w := walk{op: &op{files: f, ctx: t.Context()}, held: 4 * walkPage}
-				return met, w.run("", "", func(string, Entry) error { met++; return nil })
+				return met, w.run("", "", func(string, []dirent) error { met++; return nil })
 			},
 			"copy": func(f *folder) (met int, err error) {
 				f.held = 4 * walkPage

@@ -59,7 +59,7 @@ func (d *Directory) Find(ctx context.Context, pattern string, limit uint32, curs
 				return err
 			}
 			w := walk{op: o, budget: d.budget()}
-			return w.run(g.all[0].prefix, from.path, func(path string, _ Entry) error {
+			return w.run(g.all[0].prefix, from.path, func(path string, _ []dirent) error {
 				if g.match(path) {
 					found.Paths = append(found.Paths, path[1:])
 					size += perText + int64(len(path))
@@ -142,13 +142,13 @@ func nextPage(held int) int { return min(walkPage, max(leastPage, 2*walkPage-hel
 type walk struct {
 	*op
 	budget
-	visit func(path string, e Entry) error
+	visit func(path string, next []dirent) error
 	held  int // entries of the directories on the way
 }
 
 // run visits everything below a directory: a directory before its content, names in byte order. It begins after a path, if set, and
-// ends when visit returns errPageFull.
-func (w *walk) run(directory, after string, visit func(path string, e Entry) error) error {
+// ends when visit returns errPageFull. visit has the entry at the path, and those after it in the same directory, as far as they are known.
+func (w *walk) run(directory, after string, visit func(path string, next []dirent) error) error {
 	w.visit = visit
 	for end := range len(directory) + 1 { // a link on the way ends the walk, as it would below the directory
 		if end < len(directory) && directory[end] != '/' {
@@ -193,7 +193,7 @@ func (w *walk) below(directory string, after []string) error {
 			return err
 		}
 		w.held += len(page)
-		for _, e := range page {
+		for i, e := range page {
 			if err := w.ctx.Err(); err != nil {
 				return err
 			}
@@ -202,7 +202,7 @@ func (w *walk) below(directory string, after []string) error {
 			if w.base+len(path) > maxPath {
 				continue // on disk: no operation could name it
 			}
-			if err := w.visit(path, e); err != nil {
+			if err := w.visit(path, page[i:]); err != nil {
 				return err
 			}
 			if e.Status.Kind == KindDirectory {

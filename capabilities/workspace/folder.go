@@ -139,7 +139,7 @@ func (f *folder) reach(place string, names []string) (n *node, taken int, err er
 	return n, len(names), nil
 }
 
-func (f *folder) entries(path, after string, limit int) ([]Entry, error) {
+func (f *folder) entries(path, after string, limit int) ([]dirent, error) {
 	if f.root == nil {
 		return nil, nil
 	}
@@ -153,7 +153,7 @@ func (f *folder) entries(path, after string, limit int) ([]Entry, error) {
 	if !again {
 		l = &listed{path: path, after: after, more: true}
 	}
-	var all []Entry
+	var all []dirent
 	handle := Directory{exact: true}
 	for len(all) < limit { // some entries are not shown
 		if len(l.names) == 0 {
@@ -183,7 +183,7 @@ func (f *folder) entries(path, after string, limit int) ([]Entry, error) {
 			return nil, diskError(path, err)
 		}
 		if !special(info.Mode()) {
-			all = append(all, Entry{Name: name, Status: status(info)})
+			all = append(all, dirent{Entry: Entry{Name: name, Status: status(info)}})
 		}
 	}
 	f.keep(l)
@@ -259,6 +259,9 @@ func (f *folder) list(directory *os.Root, after string, most int) ([]string, err
 	}
 }
 
+// contents returns none: the system reads ahead.
+func (*folder) contents([]*node) (map[int64][]byte, error) { return nil, nil }
+
 // each visits the entries of a directory in pages.
 func (f *folder) each(path string, visit func(Entry) error) error {
 	for after, more := "", true; more; {
@@ -272,7 +275,7 @@ func (f *folder) each(path string, visit func(Entry) error) error {
 			if err := f.ctx.Err(); err != nil {
 				return err
 			}
-			if err := visit(e); err != nil {
+			if err := visit(e.Entry); err != nil {
 				return err
 			}
 			after = e.Name

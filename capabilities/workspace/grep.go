@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"math"
 	"regexp"
 	"strings"
@@ -121,15 +122,17 @@ func (s *searcher) perMatch() int64 { return 800 + 2*perText*int64(s.context) }
 type searcher struct {
 	walk
 	pattern          *regexp.Regexp
-	program          int // instructions in pattern
-	longest          int // bytes of a line that are searched
+	literal          []byte // occurs in every match
+	program          int    // instructions in pattern
+	longest          int    // bytes of a line that are searched
 	include, exclude globs
 	prefix           string
 	context, limit   int
 	page             Matches
-	text             int   // bytes of lines in page
-	paths            int   // bytes of paths in page
-	room             int64 // how many the page may take
+	text             int              // bytes of lines in page
+	paths            int              // bytes of paths in page
+	room             int64            // how many the page may take
+	ahead            map[int64][]byte // contents that were read together
 }
 
 func (d *Directory) searcher(pattern string, search Search, limit uint32) (*searcher, error) {
@@ -154,6 +157,8 @@ func (d *Directory) searcher(pattern string, search Search, limit uint32) (*sear
 		return nil, err
 	}
 	s.longest = min(maxLine, maxSteps/s.program)
+	prefix, _ := s.pattern.LiteralPrefix()
+	s.literal = []byte(prefix)
 	return s, nil
 }
 
@@ -171,10 +176,55 @@ func parsePattern(text string) (*regexp.Regexp, int, error) {
 	return pattern, program, nil
 }
 
+const (
+	// aheadBytes is how many bytes of small files are read together, and aheadFiles of how many files.
+	aheadBytes = 256 << 10
+	aheadFiles = 256
+)
+
+// wants reports whether to search a file.
+func (s *searcher) wants(path string, c dirent) bool {
+	return c.Status.Kind == KindFile && (len(s.include.all) == 0 || s.include.match(path)) && !s.exclude.match(path)
+}
+
+// open finds the node of a file, the first of the next entries. It reads that file and those after it together, if they are small.
+func (s *searcher) open(path string, next []dirent) (*node, error) {
+	n := next[0].node
+	if n == nil {
+		return s.lookup(path)
+	}
+	if _, has := s.ahead[n.bytes]; has || n.status.Size > chunkSize {
+		return n, nil
+	}
+	directory, _ := split(path)
+	var some []*node
+	size := uint64(0)
+	for _, c := range next {
+		if c.Status.Size > chunkSize || !s.wants(directory+"/"+c.Name, c) {
+			continue
+		}
+		if size += c.Status.Size; size > aheadBytes && len(some) > 0 || len(some) == aheadFiles {
+			break
+		}
+		some = append(some, c.node)
+	}
+	var err error
+	s.ahead, err = s.contents(some)
+	return n, err
+}
+
+// pieces are those of the content of a file from an offset on.
+func (s *searcher) pieces(path string, n *node, offset int64) iter.Seq2[[]byte, error] {
+	if bytes, has := s.ahead[n.bytes]; has && offset == 0 {
+		return func(yield func([]byte, error) bool) { yield(bytes, nil) }
+	}
+	return s.content(path, n, offset)
+}
+
 // entry searches a file that the walk meets.
-func (s *searcher) entry(path string, e Entry) error {
-	if e.Status.Kind == KindFile && (len(s.include.all) == 0 || s.include.match(path)) && !s.exclude.match(path) {
-		n, err := s.lookup(path)
+func (s *searcher) entry(path string, next []dirent) error {
+	if s.wants(path, next[0]) {
+		n, err := s.open(path, next)
 		if err != nil {
 			return err
 		}
@@ -259,13 +309,16 @@ func (s *searcher) file(from place, n *node) error {
 	}
 
 	err := func() error {
-		for piece, err := range s.content(from.path, n, from.offset) {
+		for piece, err := range s.pieces(from.path, n, from.offset) {
 			if err != nil {
 				return err
 			}
 			s.work += entryWork * (1 + len(piece)>>10)
 			if first && bytes.IndexByte(piece, 0) >= 0 {
 				partial = true
+				return nil
+			}
+			if first && len(piece) <= s.longest && uint64(len(piece)) == n.status.Size && !bytes.Contains(piece, s.literal) {
 				return nil
 			}
 			first = false

@@ -112,8 +112,11 @@ func TestNoOperationHoldsTheLock(t *testing.T) {
 		}},
 		{"append much", 6, func(ctx context.Context) error { return d.Append(ctx, "large2", string(much)) }},
 		{"append much to a new file", 6, func(ctx context.Context) error { return d.Append(ctx, "large3", string(much)) }},
-		{"replace", 1, func(ctx context.Context) error { return d.Replace(ctx, "replaced", "xx", nil) }},
-		{"replace with a large text", 3, func(ctx context.Context) error { return d.Replace(ctx, "replaced", string(much), new(digestOf("xx"))) }},
+		{"replace", 1, func(ctx context.Context) error { _, err := d.Replace(ctx, "replaced", "xx", nil); return err }},
+		{"replace with a large text", 3, func(ctx context.Context) error {
+			_, err := d.Replace(ctx, "replaced", string(much), new(digestOf("xx")))
+			return err
+		}},
 		{"edit", 1, func(ctx context.Context) error { return d.Edit(ctx, "small", []Replacement{{"xx", "y"}}) }},
 		{"edit a large file", 3, func(ctx context.Context) error { return d.Edit(ctx, "large", []Replacement{{"before", "after"}}) }},
 		{"make directories", 1, func(ctx context.Context) error { return d.MakeDirectory(ctx, strings.Repeat("x/", 200)+"x") }},

@@ -23,6 +23,9 @@ var memories = map[string]struct {
 	"read": {44, func(d *Directory) (func(context.Context) error, any) {
 		return func(ctx context.Context) error { _, err := d.Read(ctx, "large"); return err }, nil
 	}},
+	"read with digest": {44, func(d *Directory) (func(context.Context) error, any) {
+		return func(ctx context.Context) error { _, err := d.ReadWithDigest(ctx, "large", 1<<30); return err }, nil
+	}},
 	"read lines": {44, func(d *Directory) (func(context.Context) error, any) {
 		return func(ctx context.Context) error { _, err := d.ReadLines(ctx, "large", 1, nil); return err }, nil
 	}},
@@ -52,7 +55,7 @@ var memories = map[string]struct {
 	}},
 	"replace": {12, func(d *Directory) (func(context.Context) error, any) {
 		text := strings.Repeat("y", abi.MaxText)
-		return func(ctx context.Context) error { return d.Replace(ctx, "replaced", text, nil) }, text
+		return func(ctx context.Context) error { _, err := d.Replace(ctx, "replaced", text, nil); return err }, text
 	}},
 	"append": {12, func(d *Directory) (func(context.Context) error, any) {
 		text := strings.Repeat("y", abi.MaxText)

@@ -3,6 +3,7 @@ package workspace
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"iter"
 	"strings"
@@ -61,6 +62,63 @@ func (d *Directory) Read(ctx context.Context, path string) (string, error) {
 		text, err = f.text()
 		return text, 0, err
 	})
+}
+
+// Whole is a file at one moment.
+type Whole struct {
+	// Text is nil if the file is larger than was asked for, or not UTF-8.
+	Text *string
+	// Digest is as [blob.Blob.Digest] returns it.
+	Digest string
+	// Size is in bytes.
+	Size uint64
+}
+
+// ReadWithDigest returns the file's digest, and its text if it has at most max bytes, 16 MiB at the most.
+func (d *Directory) ReadWithDigest(ctx context.Context, path string, max uint64) (Whole, error) {
+	max = min(max, abi.MaxText)
+	var whole Whole
+	_, err := d.readText(ctx, path, func(f openFile, room int64) (_ string, wants int64, err error) {
+		if size := f.n.status.Size; size > uint64(room) && size <= max {
+			return "", int64(size), nil
+		}
+		whole, err = f.whole(max)
+		return "", 0, err
+	})
+	if err != nil {
+		return Whole{}, err
+	}
+	return whole, nil
+}
+
+// whole is the file with its text, if it has at most this many bytes.
+func (f openFile) whole(most uint64) (w Whole, err error) {
+	size := f.n.status.Size
+	if err := abi.Charge(f.o.ctx, int(size)); err != nil {
+		return Whole{}, err
+	}
+	sum := sha256.New()
+	var text strings.Builder
+	if size <= most {
+		text.Grow(int(size))
+	}
+	for piece, err := range f.o.content(f.place, f.n, 0) {
+		if err == nil {
+			err = f.o.ctx.Err() // on disk, a file can grow while it is read
+		}
+		if err != nil {
+			return Whole{}, err
+		}
+		sum.Write(piece)
+		if w.Size += uint64(len(piece)); w.Size <= most && size <= most {
+			text.Write(piece)
+		}
+	}
+	w.Digest = blob.Digest(sum.Sum(nil))
+	if all := text.String(); w.Size <= most && size <= most && utf8.ValidString(all) {
+		w.Text = &all
+	}
+	return w, nil
 }
 
 // openFile is a file that an operation found.
@@ -297,7 +355,11 @@ func (d *Directory) List(ctx context.Context, path string, limit uint32, cursor 
 			if err != nil {
 				return err
 			}
-			page.Entries, err = o.entries(place, after, int(limit)+1)
+			all, err := o.entries(place, after, int(limit)+1)
+			page.Entries = nil
+			for _, e := range all {
+				page.Entries = append(page.Entries, e.Entry)
+			}
 			return err
 		})
 		for _, e := range page.Entries {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
@@ -22,6 +23,10 @@ func TestReplace(t *testing.T) {
 	large := strings.Repeat("0123456789abcdef", 5<<20/16)
 	onBoth(t, func(t *testing.T, d *Directory) {
 		ctx := t.Context()
+		replace := func(path, text string, digest *string) error {
+			_, err := d.Replace(ctx, path, text, digest)
+			return err
+		}
 		for _, step := range []struct {
 			path, text string
 			digest     *string
@@ -38,25 +43,52 @@ func TestReplace(t *testing.T) {
 			{"dir/a", "end", new(digestOf("")), ""},
 		} {
 			before, _ := d.Read(ctx, step.path)
-			err := d.Replace(ctx, step.path, step.text, step.digest)
+			got, err := d.Replace(ctx, step.path, step.text, step.digest)
 			if step.err != "" {
 				expect(t, step.text, err, abi.ErrConflict, step.err)
 				if after, _ := d.Read(ctx, step.path); after != before {
 					t.Errorf("%q was written after all", after)
 				}
-			} else if err != nil || read(t, d, step.path) != step.text {
+			} else if err != nil || read(t, d, step.path) != step.text || got != digestOf(step.text) {
 				t.Errorf("%.20q: %v", step.text, err)
 			}
 		}
 		if err := d.WriteBytes(ctx, "binary", []byte{0xff, 0}); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Replace(ctx, "binary", "text", new(digestOf("\xff\x00"))); err != nil {
+		if _, err := d.Replace(ctx, "binary", "text", new(digestOf("\xff\x00"))); err != nil {
 			t.Errorf("binary: %v", err)
 		}
-		expect(t, "a directory", d.Replace(ctx, "dir", "x", nil), abi.ErrInvalid, "")
-		expect(t, "not UTF-8", d.Replace(ctx, "x", "\xff", nil), abi.ErrInvalid, "not UTF-8")
-		expect(t, "too large", d.Replace(ctx, "x", strings.Repeat("x", abi.MaxText+1), nil), abi.ErrTooLarge, "")
+		expect(t, "a directory", replace("dir", "x", nil), abi.ErrInvalid, "")
+		expect(t, "not UTF-8", replace("x", "\xff", nil), abi.ErrInvalid, "not UTF-8")
+		expect(t, "too large", replace("x", strings.Repeat("x", abi.MaxText+1), nil), abi.ErrTooLarge, "")
+	})
+}
+
+// TestReadWithDigest reads texts up to a size, and other files without a text.
+func TestReadWithDigest(t *testing.T) {
+	large := strings.Repeat("0123456789abcdef", 20<<10)
+	onBoth(t, func(t *testing.T, d *Directory) {
+		ctx := t.Context()
+		for _, content := range []string{"", "text\n", "\xff\x00", large} {
+			if err := d.WriteBlob(ctx, "f", blob.New("", []byte(content))); err != nil {
+				t.Fatal(err)
+			}
+			for _, most := range []int{0, len(content) - 1, len(content), 1 << 40} {
+				got, err := d.ReadWithDigest(ctx, "f", uint64(max(0, most)))
+				isText := len(content) <= max(0, most) && utf8.ValidString(content)
+				if err != nil || got.Size != uint64(len(content)) || got.Digest != digestOf(content) || (got.Text != nil) != isText || isText && *got.Text != content {
+					t.Errorf("%.10q up to %d: got %d bytes, %s, text %v, %v", content, most, got.Size, got.Digest, got.Text != nil, err)
+				}
+			}
+		}
+		write(t, d, "dir/f", "")
+		_, err := d.ReadWithDigest(ctx, "dir", 1)
+		expect(t, "a directory", err, abi.ErrInvalid, "is a directory")
+		_, err = d.ReadWithDigest(ctx, "gone", 1)
+		expect(t, "nothing", err, abi.ErrNotFound, "")
+		_, err = d.ReadWithDigest(ctx, "../f", 1)
+		expect(t, "outside", err, abi.ErrDenied, "")
 	})
 }
 
@@ -71,7 +103,7 @@ func TestReplaceAtOnce(t *testing.T) {
 			errs := make([]error, at)
 			for i := range at {
 				wait.Go(func() {
-					errs[i] = d.Replace(context.WithoutCancel(t.Context()), "f", fmt.Sprintf("%d by %d", round, i), &now)
+					_, errs[i] = d.Replace(context.WithoutCancel(t.Context()), "f", fmt.Sprintf("%d by %d", round, i), &now)
 				})
 			}
 			wait.Wait()

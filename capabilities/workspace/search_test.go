@@ -470,7 +470,7 @@ func TestFindHoldsFewEntries(t *testing.T) {
 	most, met := 0, 0
 	if err := d.view(t.Context(), "find", func(o *op) error {
 		w := walk{op: o}
-		return w.run("", "", func(string, Entry) error {
+		return w.run("", "", func(string, []dirent) error {
 			most = max(most, w.held)
 			met++
 			return nil

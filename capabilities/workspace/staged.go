@@ -74,7 +74,7 @@ func (s *staged) write(ctx context.Context, content io.Reader) error {
 		if !there {
 			return errChanged
 		}
-		return (&tree{ctx: ctx, conn: c, batch: s.store.batch}).share(s.id, s.from, s.shared)
+		return (&tree{ctx: ctx, long: ctx, conn: c, batch: s.store.batch}).share(s.id, s.from, s.shared)
 	})
 	buffer := make([]byte, min(s.size, stagedAtOnce*chunkSize))
 	for at := s.shared; at*chunkSize < s.size && err == nil; at += stagedAtOnce {

@@ -130,5 +130,5 @@ const maxSearches = sqlite.Readers - 1
 func (v *stored) searching() *turns.Places { return v.store.search }
 
 func (v *stored) tree(ctx context.Context, c *sqlite.Conn, base string) *tree {
-	return &tree{ctx: ctx, conn: c, options: &v.store.options, workspace: v.name, base: base, batch: v.store.batch}
+	return &tree{ctx: context.WithoutCancel(ctx), long: ctx, conn: c, options: &v.store.options, workspace: v.name, base: base, batch: v.store.batch}
 }

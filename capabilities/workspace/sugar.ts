@@ -55,6 +55,10 @@ export default function workspace(raw: Raw): object {
     readBytes: async (path: string, { offset = 0, length = Infinity }: { offset?: number; length?: number } = {}) =>
       ask(() => readBytes(raw, path, offset, length)),
     readBlob: async (path: string) => ask(() => hostBlob(raw.readBlob(path))),
+    readWithDigest: async (path: string, { max = 16 << 20 }: { max?: number } = {}) => {
+      const { text, digest, size } = ask(() => raw.readWithDigest(path, BigInt(max)));
+      return { text, digest, size: Number(size) };
+    },
     digest: async (path: string) => {
       const content: Raw = ask(() => raw.readBlob(path));
       try {

@@ -267,7 +267,7 @@ func (t *tree) measure(full string) (extent, error) {
 		return *known, nil
 	}
 	var large bool
-	if err := t.conn.Row(t.ctx, isLarge, t.workspace, full, t.batch).Scan(&large); err != nil {
+	if err := t.conn.Row(t.long, isLarge, t.workspace, full, t.batch).Scan(&large); err != nil {
 		return extent{}, err
 	}
 	if large && t.writing {
@@ -275,7 +275,7 @@ func (t *tree) measure(full string) (extent, error) {
 		return extent{}, errLarge
 	}
 	e := extent{path: full, version: t.before.version}
-	err := t.conn.Row(t.ctx, measureAll, t.workspace, full).Scan(&e.files, &e.bytes, &e.longest, &e.paths)
+	err := t.conn.Row(t.long, measureAll, t.workspace, full).Scan(&e.files, &e.bytes, &e.longest, &e.paths)
 	return e, err
 }
 

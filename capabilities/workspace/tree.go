@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"io"
 	"iter"
@@ -24,7 +25,8 @@ const chunkSize = 64 << 10
 
 // tree is a directory of one workspace within one transaction.
 type tree struct {
-	ctx       context.Context
+	ctx       context.Context // for statements of few rows. It never ends: watching for its end takes longer than such a statement.
+	long      context.Context // for those that may take long
 	conn      *sqlite.Conn
 	options   *Options
 	workspace string
@@ -101,26 +103,52 @@ func (t *tree) reach(place string, names []string) (*node, int, error) {
 	return deepest, taken, nil
 }
 
-func (t *tree) entries(path, after string, limit int) ([]Entry, error) {
-	var all []Entry
-	for row, err := range t.conn.Rows(t.ctx, `SELECT name, kind, size, modified, mode FROM node
+func (t *tree) entries(path, after string, limit int) ([]dirent, error) {
+	var all []dirent
+	for row, err := range t.conn.Rows(t.ctx, `SELECT name, id, kind, size, modified, mode, coalesce(content, 0), target FROM node
 		WHERE workspace = ? AND parent = ? AND name > ? ORDER BY name LIMIT ?`, t.workspace, t.base+path, after, limit) {
 		if err != nil {
 			return nil, err
 		}
-		var e Entry
-		if err := row.Scan(&e.Name, &e.Status.Kind, &e.Status.Size, &e.Status.Modified, &e.Status.Mode); err != nil {
+		var name string
+		var n node
+		s := &n.status
+		if err := row.Scan(&name, &n.id, &s.Kind, &s.Size, &s.Modified, &s.Mode, &n.bytes, &n.target); err != nil {
 			return nil, err
 		}
-		all = append(all, e)
+		all = append(all, dirent{Entry{name, n.status}, &n})
 	}
 	return all, nil
+}
+
+func (t *tree) contents(all []*node) (map[int64][]byte, error) {
+	ids := make([]int64, len(all))
+	for i, n := range all {
+		ids[i] = n.bytes
+	}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[int64][]byte, len(all))
+	for row, err := range t.conn.Rows(t.ctx, `SELECT id, bytes FROM content WHERE id IN (SELECT value FROM json_each(?))`, string(list)) {
+		var id int64
+		var bytes []byte
+		if err == nil {
+			err = row.Scan(&id, &bytes)
+		}
+		if err != nil {
+			return nil, err
+		}
+		found[id] = bytes
+	}
+	return found, nil
 }
 
 func (t *tree) content(_ string, n *node, offset int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		if n.status.Size <= chunkSize {
-			t.rows(yield, offset, `SELECT bytes FROM content WHERE id = ?`, n.bytes)
+			t.rows(t.ctx, yield, offset, `SELECT bytes FROM content WHERE id = ?`, n.bytes)
 			return
 		}
 		layers, err := t.layers(n.bytes, offset/chunkSize)
@@ -130,7 +158,7 @@ func (t *tree) content(_ string, n *node, offset int64) iter.Seq2[[]byte, error]
 		}
 		from := offset
 		for _, l := range layers {
-			if !t.rows(yield, from%chunkSize, `SELECT piece.bytes FROM part JOIN piece ON piece.id = piece WHERE content = ? AND n >= ? AND n < ? ORDER BY n`,
+			if !t.rows(t.long, yield, from%chunkSize, `SELECT piece.bytes FROM part JOIN piece ON piece.id = piece WHERE content = ? AND n >= ? AND n < ? ORDER BY n`,
 				l.content, from/chunkSize, l.end) {
 				return
 			}
@@ -140,8 +168,8 @@ func (t *tree) content(_ string, n *node, offset int64) iter.Seq2[[]byte, error]
 }
 
 // rows yields the only column of a query's result, without its first bytes, and says whether to continue.
-func (t *tree) rows(yield func([]byte, error) bool, less int64, query string, args ...any) bool {
-	for row, err := range t.conn.Rows(t.ctx, query, args...) {
+func (t *tree) rows(ctx context.Context, yield func([]byte, error) bool, less int64, query string, args ...any) bool {
+	for row, err := range t.conn.Rows(ctx, query, args...) {
 		var piece sql.RawBytes
 		if err == nil {
 			err = row.Scan(&piece)
@@ -159,7 +187,7 @@ type layer struct{ content, end int64 }
 
 // layers are where the pieces of a content from a number on are, in order. A content's own parts follow those of its base.
 func (t *tree) layers(content, from int64) (all []layer, err error) {
-	for row, err := range t.conn.Rows(t.ctx, `WITH RECURSIVE layer (content, pieces) AS (SELECT ?1, ?2 UNION ALL
+	for row, err := range t.conn.Rows(t.long, `WITH RECURSIVE layer (content, pieces) AS (SELECT ?1, ?2 UNION ALL
 		SELECT p.base, p.pieces FROM layer JOIN prefix p ON p.content = layer.content WHERE p.pieces > ?3)
 		SELECT content, pieces FROM layer ORDER BY pieces`, content, int64(math.MaxInt64/chunkSize), from) {
 		var l layer

@@ -10,15 +10,20 @@ export interface Workspace
   readBytes(path: string, range?: { offset?: number; length?: number }): Promise<Uint8Array<ArrayBuffer>>;
   /** The file as a Blob whose bytes stay on the host until you read them. */
   readBlob(path: string): Promise<Blob>;
+  /**
+   * The text of the file with its digest and its size in bytes, all of one moment. There is no text if the file has more than `max` bytes,
+   * 16 MiB when absent, or is not UTF-8.
+   */
+  readWithDigest(path: string, options?: { max?: number }): Promise<{ text?: string; digest: string; size: number }>;
   /** "sha256:" and the digest of the file in hexadecimal, which `replace` takes. */
   digest(path: string): Promise<string>;
   /** Creates or replaces the file, and creates missing parent directories. Bytes beyond 256 KiB are written in several steps. */
   write(path: string, content: FileContent): Promise<void>;
   /**
    * Writes the text if the content of the file has this digest, as `digest(path)` returns it, or without one, if there is
-   * no file. Otherwise it throws an error with the code `conflict`.
+   * no file. Otherwise it throws an error with the code `conflict`. It returns the digest of the text.
    */
-  replace(path: string, text: string, digest?: string): Promise<void>;
+  replace(path: string, text: string, digest?: string): Promise<string>;
   append(path: string, content: FileContent): Promise<void>;
   /**
    * Paths that match a glob, at most 1,000 when `limit` is absent. `*` and `?` match no slash, and `**` between slashes

@@ -35,7 +35,9 @@ type files interface {
 	// nil, and how many names that took: all, unless it is a link.
 	reach(place string, names []string) (n *node, taken int, err error)
 	// entries returns at most limit entries of a directory whose names come after a name, in byte order.
-	entries(path, after string, limit int) ([]Entry, error)
+	entries(path, after string, limit int) ([]dirent, error)
+	// contents returns what files of at most chunkSize hold, by the identifiers of their contents. On disk it returns nothing.
+	contents(all []*node) (map[int64][]byte, error)
 	// content yields the bytes of a file from an offset on. A piece is valid until the next one is requested.
 	content(path string, n *node, offset int64) iter.Seq2[[]byte, error]
 
@@ -61,6 +63,12 @@ type node struct {
 	id     int64  // in a database
 	bytes  int64  // likewise: the identifier of the content
 	file   any    // on disk: an fs.FileInfo
+}
+
+// dirent is an entry of a directory. On disk it has no node, because it has to be looked up when it is opened.
+type dirent struct {
+	Entry
+	node *node
 }
 
 func (n *node) is(kind EntryKind) bool { return n.status.Kind == kind }

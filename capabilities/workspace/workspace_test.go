@@ -653,12 +653,13 @@ func TestLimits(t *testing.T) {
 	d := opened(t, Options{Bytes: 10, Files: 4}).Workspace("w")
 	ctx := t.Context()
 	write(t, d, "a/b", "12345")
+	_, replaced := d.Replace(ctx, "a/b", "12345678901", new(digestOf("12345")))
 	for name, err := range map[string]error{
 		"write":     d.Write(ctx, "c", "123456"),
 		"overwrite": d.Write(ctx, "a/b", "12345678901"),
 		"append":    d.Append(ctx, "a/b", "123456"),
 		"edit":      d.Edit(ctx, "a/b", []Replacement{{"1", "1234567"}}),
-		"replace":   d.Replace(ctx, "a/b", "12345678901", new(digestOf("12345"))),
+		"replace":   replaced,
 		"bytes":     d.WriteBytes(ctx, "c", make([]byte, 6)),
 		"blob":      d.WriteBlob(ctx, "c", blob.New("", make([]byte, 6))),
 	} {

@@ -34,14 +34,15 @@ func (d *Directory) WriteBlob(ctx context.Context, path string, source *blob.Blo
 }
 
 // Replace is Write for a file whose content has this digest, as [blob.Blob.Digest] returns it, or, without a digest, for a file that
-// does not exist. The error is [abi.ErrConflict] otherwise. On disk, another program can change the file in the last moment.
-func (d *Directory) Replace(ctx context.Context, path, text string, digest *string) error {
+// does not exist. The error is [abi.ErrConflict] otherwise. On disk, another program can change the file in the last moment. Replace returns
+// the digest of the text.
+func (d *Directory) Replace(ctx context.Context, path, text string, digest *string) (string, error) {
 	if err := checkText(text); err != nil {
-		return err
+		return "", err
 	}
 	path, err := d.admit(d.resolveFile, "replace", path)
 	if err != nil {
-		return err
+		return "", err
 	}
 	var before *node
 	err = d.view(ctx, "replace", func(o *op) (err error) {
@@ -52,14 +53,14 @@ func (d *Directory) Replace(ctx context.Context, path, text string, digest *stri
 		return o.expect(path, place, before, digest)
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := abi.Charge(ctx, len(text)); err != nil {
-		return err
+		return "", err
 	}
 	content, drop, err := d.stage(ctx, "replace", path, int64(len(text)), strings.NewReader(text))
 	if err != nil {
-		return err
+		return "", err
 	}
 	err = d.update(ctx, "replace", func(o *op) error {
 		place, n, err := o.target(path)
@@ -73,8 +74,11 @@ func (d *Directory) Replace(ctx context.Context, path, text string, digest *stri
 	})
 	if err != nil {
 		drop()
+		return "", err
 	}
-	return err
+	sum := sha256.New()
+	_, _ = io.CopyBuffer(sum, struct{ io.Reader }{strings.NewReader(text)}, make([]byte, 4<<10)) // both never fail
+	return blob.Digest(sum.Sum(nil)), nil
 }
 
 // expect returns an error unless the content of a file has the digest. n is nil if there is no file.

@@ -274,6 +274,15 @@ export namespace Workspace {
     entries: Array<Entry>;
     cursor?: string | undefined;
   }
+  /**
+   * A file at one moment. There is no text above the size that was asked for, and for bytes that are not UTF-8. `digest` is as
+   * `blob.digest` has it.
+   */
+  interface Whole {
+    text?: string | undefined;
+    digest: string;
+    size: bigint;
+  }
   interface Replacement {
     old: string;
     new: string;
@@ -323,6 +332,8 @@ export namespace Workspace {
   interface Directory {
     /** The whole file as UTF-8 text. */
     read(path: string): Promise<string>;
+    /** The file with its digest, and with its text if it has at most `max` bytes. */
+    readWithDigest(path: string, max: bigint): Promise<Whole>;
     /** Lines `from` to `to`, counted from 1, both included. Without `to`: up to the end. */
     readLines(path: string, from: number, to?: number | undefined): Promise<string>;
     /** At most 262,144 bytes a call; fewer at the end of the file. */
@@ -335,9 +346,9 @@ export namespace Workspace {
     writeBlob(path: string, source: Blob.Blob): Promise<void>;
     /**
      * Writes the text if the content of the file has this digest, as `blob.digest` has it, or without one, if there is no file.
-     * Otherwise fails with `conflict`.
+     * Otherwise fails with `conflict`. Returns the digest of the text.
      */
-    replace(path: string, text: string, digest?: string | undefined): Promise<void>;
+    replace(path: string, text: string, digest?: string | undefined): Promise<string>;
     append(path: string, text: string): Promise<void>;
     /** At most 262,144 bytes a call. */
     appendBytes(path: string, bytes: Uint8Array): Promise<void>;

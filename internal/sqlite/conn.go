@@ -59,6 +59,9 @@ func (c *Conn) close() error {
 	return err
 }
 
+// reading begins a transaction that only reads.
+const reading = `BEGIN`
+
 // transaction runs f between begin and COMMIT, or ROLLBACK after an error or a panic.
 func (c *Conn) transaction(ctx context.Context, begin string, f func(*Conn) error) error {
 	// The end of ctx must not decide whether a transaction is committed.
@@ -74,7 +77,11 @@ func (c *Conn) transaction(ctx context.Context, begin string, f func(*Conn) erro
 			c.discard()
 		}
 	}()
-	if _, err := c.Exec(ctx, begin); err != nil {
+	waits := ctx
+	if begin == reading { // which waits for nothing, so nobody has to watch for the end of ctx
+		waits = whole
+	}
+	if _, err := c.Exec(waits, begin); err != nil {
 		return err
 	}
 	if err := f(c); err != nil {

@@ -206,7 +206,7 @@ func (db *DB) currently(ctx context.Context, f func(*Conn) error) func(*Conn) er
 	}
 	return func(c *Conn) error {
 		var version int
-		if err := c.Row(ctx, `PRAGMA user_version`).Scan(&version); err != nil {
+		if err := c.Row(context.WithoutCancel(ctx), `PRAGMA user_version`).Scan(&version); err != nil {
 			return err
 		}
 		if version != db.version {
@@ -357,7 +357,7 @@ func (db *DB) Read(ctx context.Context, f func(*Conn) error) error {
 
 // View runs f in a transaction that must only read: all of f sees one state of the database.
 func (db *DB) View(ctx context.Context, f func(*Conn) error) error {
-	return db.with(ctx, db.readers, func(c *Conn) error { return c.transaction(ctx, `BEGIN`, db.currently(ctx, f)) })
+	return db.with(ctx, db.readers, func(c *Conn) error { return c.transaction(ctx, reading, db.currently(ctx, f)) })
 }
 
 // Update runs f in the writing transaction. If f returns nil, the transaction is committed and durable. After an error, nothing of

@@ -1,6 +1,6 @@
 // The tools of rung 0: a workspace for a model. Every answer is text.
 import { CapabilityError, extension, type FileStatus, type wit, type Workspace } from "stile";
-import { Answer, budget, bytes, counted, line, paged, within } from "../text";
+import { Answer, budget, bytes, counted, defaultTokens, fitting, line, paged, within } from "../text";
 
 declare module "stile" {
   interface Env {
@@ -35,37 +35,40 @@ e.g. {"path": "src/main.ts"} or {"path": "big.log", "from": 500, "lines": 100}`,
         {
           path,
           from: { type: "integer", minimum: 1, description: "The first line. Default 1." },
+          column: { type: "integer", minimum: 1, description: "Shows only line from, beginning with this character: for lines that an answer has cut." },
           lines: { type: "integer", minimum: 1, maximum: mostLines, description: `How many lines. Default: what the budget allows, at most ${mostLines}.` },
           ...budget,
         },
         ["path"],
       ),
       annotations: { readOnly: true },
-      run: async ({ path, from = 1, lines = mostLines, max_tokens }, { workspace }) => {
-        const status = await found(workspace, path);
-        if (status.kind === "directory") throw new Error(`${path} is a directory: workspace_list lists it`);
-        const now = await workspace.digest(path);
-        let text: string;
+      run: async ({ path, from = 1, column, lines = mostLines, max_tokens }, { workspace }) => {
+        const file = await opened(workspace, path);
+        const isText = `${path}, version ${short(file.digest)}`;
+        const notText = `${path} is not text: ${bytes(file.size)}, version ${short(file.digest)}`;
+        let { text } = file;
+        if (text === undefined && file.size <= wholeFile) return notText;
+        const whole = text !== undefined;
         try {
-          text = status.size <= wholeFile ? await workspace.read(path) : await workspace.readLines(path, { from, to: from + lines });
+          text ??= await workspace.readLines(path, { from, to: column === undefined ? from + lines : from + 1 });
         } catch (error) {
-          if (error instanceof CapabilityError && error.code === "invalid")
-            return `${path} is not text: ${bytes(status.size)}, version ${short(now)}`;
+          if (error instanceof CapabilityError && error.code === "invalid") return notText;
           throw error;
         }
         const all = split(text);
-        const total = status.size <= wholeFile ? all.length : undefined;
-        const some = total === undefined ? all : all.slice(from - 1);
-        if (some.length === 0 && from > 1) throw new Error(`${path} has ${total === undefined ? "no such line" : counted(total, "line")}; from is ${from}`);
+        const total = whole ? `${all.length}` : `more (${bytes(file.size)})`;
+        const some = whole ? all.slice(from - 1) : all;
+        if (some.length === 0 && (from > 1 || column !== undefined)) throw new Error(`${path} has ${whole ? counted(all.length, "line") : "no such line"}; from is ${from}`);
+        if (column !== undefined) return partOfLine(isText, some, from, column, max_tokens);
         const answer = new Answer(max_tokens);
         answer.add("");
         let next = from;
-        for (const text of some) if (next - from === lines || !answer.add(`${String(next).padStart(6)}\t${line(text)}`)) break;
-        else next++;
+        for (const text of some) {
+          if (next - from === lines || !answer.add(numbered(next, line(text, (shown) => `"from": ${next}, "column": ${shown + 1}`)))) break;
+          next++;
+        }
         const last = next - 1;
-        answer.lines[0] =
-          `${path}, version ${short(now)}, ` +
-          (some.length === 0 ? "empty" : `lines ${from} to ${last} of ${total ?? `more (${bytes(status.size)})`}`);
+        answer.lines[0] = `${isText}, ` + (some.length === 0 ? "empty" : `lines ${from} to ${last} of ${total}`);
         return answer.end(some.length > last - from + 1 ? `continue with "from": ${next}` : undefined);
       },
     },
@@ -75,9 +78,13 @@ e.g. {"path": "notes/today.md", "text": "# Today\\n"}`,
       input: object({ path, text: { type: "string", description: "The whole new content." }, version }, ["path", "text"]),
       annotations: { destructive: true, idempotent: true },
       run: async ({ path, text, version }, { workspace }) => {
-        if (version === undefined) await workspace.write(path, text);
-        else await workspace.replace(path, text, await same(workspace, path, version));
-        return `wrote ${path}: ${counted(split(text).length, "line")}, ${bytes(size(text))}, version ${short(await workspace.digest(path))}`;
+        let now: string;
+        if (version !== undefined) now = await workspace.replace(path, text, await same(workspace, path, version));
+        else {
+          await workspace.write(path, text);
+          now = await workspace.digest(path);
+        }
+        return `wrote ${path}: ${counted(split(text).length, "line")}, ${bytes(size(text))}, version ${short(now)}`;
       },
     },
     edit: {
@@ -105,19 +112,20 @@ e.g. {"path": "src/main.ts", "edits": [{"old": "let x = 1;", "new": "const x = 2
       ),
       annotations: { destructive: true },
       run: async ({ path, edits, version }, { workspace }) => {
-        const status = await found(workspace, path);
-        if (status.kind === "directory") throw new Error(`${path} is a directory`);
         for (let tries = 1; ; tries++) {
-          const before = version === undefined ? await workspace.digest(path) : await same(workspace, path, version);
-          const { text, places } = applied(path, await workspace.read(path), edits);
+          const file = await opened(workspace, path, 16 << 20);
+          if (version !== undefined) isSame(path, version, file.digest);
+          if (file.text === undefined) throw new Error(`${path} is ${file.size > 16 << 20 ? "too large" : "not text"}: ${bytes(file.size)}`);
+          const { text, places } = applied(path, file.text, edits);
+          let now: string;
           try {
-            await workspace.replace(path, text, before);
+            now = await workspace.replace(path, text, file.digest);
           } catch (error) {
             if (error instanceof CapabilityError && error.code === "conflict" && version === undefined && tries < 4) continue;
             throw error;
           }
           const answer = new Answer(1_000);
-          answer.add(`edited ${path}: ${counted(places.length, "replacement")}, version ${short(await workspace.digest(path))}`);
+          answer.add(`edited ${path}: ${counted(places.length, "replacement")}, version ${short(now)}`);
           return around(answer, split(text), places);
         }
       },
@@ -312,6 +320,30 @@ async function found(workspace: Workspace, path: string): Promise<FileStatus> {
   }
 }
 
+/** A file at one moment. It has a text unless it is larger than `max` bytes, or no text. */
+async function opened(workspace: Workspace, path: string, max = wholeFile): Promise<{ text?: string; digest: string; size: number }> {
+  try {
+    return await workspace.readWithDigest(path, { max });
+  } catch (error) {
+    if ((await found(workspace, path)).kind === "directory") throw new Error(`${path} is a directory: workspace_list lists it`);
+    throw error;
+  }
+}
+
+const numbered = (n: number, text: string) => `${String(n).padStart(6)}\t${text}`;
+
+/** The answer with a line from a character on. */
+function partOfLine(file: string, lines: string[], number: number, column: number, most: number = defaultTokens): string {
+  const whole = lines[0]!;
+  if (column > Math.max(1, whole.length)) throw new Error(`line ${number} has ${counted(whole.length, "character")}; column is ${column}`);
+  const isHalf = (at: number) => at > 0 && whole.charCodeAt(at) >>> 10 === 0xdc00 >>> 10 && whole.charCodeAt(at - 1) >>> 10 === 0xd800 >>> 10;
+  const start = isHalf(column - 1) ? column - 2 : column - 1;
+  const shown = fitting(whole.slice(start), most - 80);
+  const end = start + shown.length;
+  const left = end < whole.length ? `"from": ${number}, "column": ${end + 1}` : lines.length > 1 ? `"from": ${number + 1}` : undefined;
+  return [`${file}, line ${number}, characters ${start + 1} to ${end} of ${whole.length}`, numbered(number, shown), ...(left ? [`[continue with ${left}]`] : [])].join("\n");
+}
+
 /** The digest of a file, which must have the version that was read; undefined if there must be no file, and is none. */
 async function same(workspace: Workspace, path: string, version: string): Promise<string | undefined> {
   let now: string | undefined;
@@ -320,8 +352,13 @@ async function same(workspace: Workspace, path: string, version: string): Promis
   } catch (error) {
     if (!(error instanceof CapabilityError) || error.code !== "not-found") throw error;
   }
+  isSame(path, version, now);
+  return now;
+}
+
+function isSame(path: string, version: string, now: string | undefined): void {
   const is = now === undefined ? "none" : short(now);
-  if (is === version) return now;
+  if (is === version) return;
   if (version === "none") throw new Error(`${path} exists, with version ${is}; read it before you change it`);
   throw new Error(`${path} has changed since you read it: ${now === undefined ? "it is gone" : `it has version ${is}, not ${version}; read it again`}`);
 }
@@ -412,7 +449,7 @@ function around(answer: Answer, lines: string[], places: { from: number; to: num
     const from = Math.max(shown, number - 2);
     if (from > shown && shown > 0 && !answer.add("   ...")) break;
     for (let n = from; n < Math.min(lines.length, Math.max(last, number + 1) + 2); n++) {
-      if (!answer.add(`${String(n + 1).padStart(6)}\t${line(lines[n]!)}`)) return answer.end("more changes are not shown");
+      if (!answer.add(numbered(n + 1, line(lines[n]!)))) return answer.end("more changes are not shown");
       shown = n + 1;
     }
     left--;
