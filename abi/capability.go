@@ -61,9 +61,19 @@ type Sized interface {
 	Size() int
 }
 
+// Fixed is a [Capability], or a value that one opened, that stays with the call it is bound for. A guest cannot pass it on to a call that
+// it starts.
+type Fixed interface {
+	// Fixed says why, in words that follow "because": "it runs code with the bindings of this call".
+	Fixed() string
+}
+
 // Env is the Go value behind a handle of stile:capability/env, for methods that take one.
 type Env interface {
 	// Capabilities are the env's bindings. The holder can bind them again for a call that it starts. They keep their grants, and
-	// live as long as the env's call.
+	// live as long as the env's call. Those that are [Fixed] are left out.
 	Capabilities() map[string]Capability
+	// Origin is the name, in the env that the call began with, of the binding that a binding of this env is or was derived from, under
+	// whatever name it is here. It is empty if there is no binding of that name.
+	Origin(name string) string
 }

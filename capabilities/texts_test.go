@@ -216,3 +216,4 @@ func (f *filler) fill(t reflect.Type, name string) reflect.Value {
 type noBindings struct{}
 
 func (noBindings) Capabilities() map[string]abi.Capability { return nil }
+func (noBindings) Origin(string) string                    { return "" }

@@ -18,7 +18,7 @@ type Env map[string]abi.Capability
 
 // binding is one name of a call's env. Its value is opened when the guest first gets it, and closed with the call.
 type binding struct {
-	name           string
+	name           string // in the env that the call began with
 	interfaceName  string
 	given          abi.Capability // the capability given to the call; nil if the guest put a handle there
 	capability     abi.Capability // inside the grants of given
@@ -124,7 +124,7 @@ func (c *call) getBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	case err != nil:
 		return nil, err
 	}
-	rep, err := c.handles.add(&handle{resource: resource, value: b.value, implementation: b.implementation, binding: name, shared: true, lease: b.lease})
+	rep, err := c.handles.add(&handle{resource: resource, value: b.value, implementation: b.implementation, binding: b.name, shared: true, lease: b.lease})
 	if err != nil {
 		return nil, err
 	}
@@ -157,6 +157,9 @@ func (c *call) putBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	}
 	c.handles.remove(args[2].(abi.Rep))
 	var refused error
+	if fixed, ok := h.value.(abi.Fixed); ok {
+		refused = abi.Errorf(abi.CodeInvalid, "%s", stays(h.binding, fixed))
+	}
 	if e[name] != nil {
 		refused = abi.Errorf(abi.CodeAlreadyExists, "binding %q", printable.Text(name))
 	}
@@ -187,10 +190,32 @@ func bindable(name string) bool {
 	return name != "" && len(name) <= maxBindingName && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
+// stays says that a binding cannot be passed on.
+func stays(name string, f abi.Fixed) string {
+	return fmt.Sprintf("%q cannot be passed on, because %s", printable.Short(name, 256), f.Fixed())
+}
+
+// fixed returns what says why the binding cannot be passed on. It is nil if it can.
+func (b *binding) fixed() abi.Fixed {
+	f, _ := b.capability.(abi.Fixed)
+	return f
+}
+
+// Origin implements [abi.Env].
+func (e environment) Origin(name string) string {
+	if b := e[name]; b != nil {
+		return b.name
+	}
+	return ""
+}
+
 // Capabilities implements [abi.Env].
 func (e environment) Capabilities() map[string]abi.Capability {
 	all := make(map[string]abi.Capability, len(e))
 	for name, b := range e {
+		if b.fixed() != nil {
+			continue
+		}
 		all[name] = b.given
 		if b.given == nil {
 			all[name] = &delegated{interfaceName: b.interfaceName, value: b.value, grants: b.lease.granted()}
@@ -244,6 +269,9 @@ var envOperations = map[string]func(c *call, args []abi.Value) (abi.Value, error
 			b := e[name]
 			if b == nil {
 				return abi.Variant{Case: 1, Value: fmt.Sprintf("no binding named %q", printable.Short(name, 256))}, nil
+			}
+			if f := b.fixed(); f != nil {
+				return abi.Variant{Case: 1, Value: stays(name, f)}, nil
 			}
 			sub[name] = b
 		}

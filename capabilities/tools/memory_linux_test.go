@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -38,48 +37,4 @@ func TestManyCallersTakeLittle(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestInputsOfAllCalls has many calls start tools with large inputs. Others may still start tools with small ones, and all may when the
-// tools have ended.
-func TestInputsOfAllCalls(t *testing.T) {
-	run := func(ctx context.Context, _ string, _ []byte, _ map[string]abi.Capability) ([]byte, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	for _, size := range []int{1 << 20, smallInput} {
-		var calls []*Call
-		var err error
-		for i := 0; err == nil && i < 100_000; i++ {
-			box := newBox(t, Options{}, run)
-			var call *Call
-			if call, err = box.Start(t.Context(), "t", strings.Repeat("x", size), env{}); err == nil {
-				calls = append(calls, call)
-			}
-		}
-		if !errors.Is(err, abi.ErrExhausted) || len(calls)*size != map[bool]int{true: maxSmall, false: maxLarge}[size == smallInput] {
-			t.Errorf("%d inputs of %d bytes: %v", len(calls), size, err)
-		}
-		if size > smallInput {
-			call, err := newBox(t, Options{}, run).Start(t.Context(), "t", "1", env{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			calls = append(calls, call)
-		}
-		for _, call := range calls {
-			if err := call.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	for quota, all := range map[interface {
-		Reserve(n int64) error
-		Release(n int64)
-	}]int64{smallInputs: maxSmall, largeInputs: maxLarge} {
-		if err := quota.Reserve(all); err != nil {
-			t.Error(err)
-		}
-		quota.Release(all)
-	}
 }

@@ -23,6 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type env map[string]abi.Capability
 
 func (e env) Capabilities() map[string]abi.Capability { return e }
+func (e env) Origin(name string) string               { return name }
 
 // newBox returns an opened toolbox of one tool, "t".
 func newBox(t *testing.T, o Options, run func(context.Context, string, []byte, map[string]abi.Capability) ([]byte, error)) *Toolbox {
@@ -324,14 +325,21 @@ func TestStartsAreCharged(t *testing.T) {
 // TestBindingsShareHeld gives one call two toolboxes, and another call one.
 func TestBindingsShareHeld(t *testing.T) {
 	call := abi.WithCall(t.Context())
-	toolbox := newBox(t, Options{Held: 10}, nil)
+	toolbox := newBox(t, Options{Held: 10}, func(ctx context.Context, _ string, _ []byte, _ map[string]abi.Capability) ([]byte, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
 	full := func(ctx context.Context) error {
 		t.Helper()
 		box, err := toolbox.Open(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return box.(*Toolbox).held.Reserve(6)
+		started, err := box.(*Toolbox).Start(ctx, "t", "123456", env{})
+		if err == nil {
+			t.Cleanup(func() { _ = started.Close() })
+		}
+		return err
 	}
 	if err := full(call); err != nil {
 		t.Error(err)

@@ -113,6 +113,7 @@ func TestToolboxWaits(t *testing.T) {
 type passed map[string]abi.Capability
 
 func (p passed) Capabilities() map[string]abi.Capability { return p }
+func (passed) Origin(name string) string                 { return name }
 
 // toolbox is the toolbox of a viewer, as a call receives it.
 func toolbox(t *testing.T, m *Manager, v Viewer) *tools.Toolbox {
