@@ -7,6 +7,7 @@ import (
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/browser"
 	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/code"
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
@@ -30,5 +31,6 @@ var Builtin = capability.NewSet(
 	&blob.Kind.Kind,
 	workspace.DiskKind,
 	sandbox.Kind,
+	code.Kind,
 	tools.Kind,
 )

@@ -202,6 +202,7 @@ func TestWants(t *testing.T) {
 		"stile:capability/random@0.1.0":    `"bindings": { "x": { "random": true } }`,
 		"stile:capability/console@0.1.0":   `"bindings": { "x": { "console": true } }`,
 		"stile:capability/blob@0.1.0":      `"bindings": { "x": { "blob": true } }`,
+		"stile:capability/code@0.1.0":      `"bindings": { "x": { "code": {} } }`,
 		"stile:capability/tools@0.1.0":     `"bindings": { "x": { "tools": true } }`,
 		"acme:crm/contacts@1.0.0":          `"bindings": { "x": { "acme:crm/contacts@1.0.0": {} } }`,
 	} {

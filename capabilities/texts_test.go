@@ -14,6 +14,7 @@ import (
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/code"
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
@@ -73,7 +74,7 @@ func TestErrorsAreShort(t *testing.T) {
 	}
 	values := []any{
 		store.Workspace("w"), disk.Directory(), buckets.Bucket("b"), open(client), written, writer, blob.New("text/plain", []byte("x")),
-		open(toolbox), open(clock.System()), open(random.System()), open(console.To(func(console.Level, string) {})),
+		open(toolbox), open(code.New(code.Rights{}, func(_ context.Context, _ code.Program, done func([]byte, error)) { done(nil, abi.ErrUnavailable) })), open(clock.System()), open(random.System()), open(console.To(func(console.Level, string) {})),
 	}
 	values = append(values, others(t, values)...)
 	calls := 0

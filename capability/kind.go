@@ -167,6 +167,13 @@ type Shortener interface {
 	Short() any
 }
 
+// Passer is a grant that hands other bindings of a call on, by their names.
+type Passer interface {
+	Grant
+	// Passes returns the names. A manifest must have a binding of each.
+	Passes() []string
+}
+
 // Covers calls allowed.Covers(asked). Either may be nil, which allows nothing.
 func Covers(allowed, asked Grant) bool {
 	return allowed != nil && asked != nil && allowed.Covers(asked)

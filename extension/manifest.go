@@ -122,6 +122,7 @@ func (r *reader) manifest() *Manifest {
 		Tools:       r.names(fields["tools"], "tool", "create_pr", MaxTools, wordName.MatchString, maxName),
 		Bindings:    r.bindings(fields["permissions"], fields["bindings"]),
 	}
+	r.passes(fields["bindings"], m.Bindings)
 	if n := fields["tags"]; n != nil {
 		m.Tags = r.names(n, "tag", "issue-tracker", maxTags, extensionName.MatchString, maxTag)
 	}
@@ -220,6 +221,36 @@ func (r *reader) bindings(short, long *jsonform.Node) []Binding {
 	}
 	sortBindings(all)
 	return all
+}
+
+// passes checks that the bindings which a binding passes on are there, and do not pass on others themselves.
+func (r *reader) passes(long *jsonform.Node, all []Binding) {
+	if long == nil || r.Err != nil {
+		return
+	}
+	for _, m := range r.Members(long, "{}") {
+		at := find(all, m.Key)
+		g, ok := all[at].Grant.(capability.Passer)
+		if !ok {
+			continue
+		}
+		for _, name := range g.Passes() {
+			var there bool
+			var passer capability.Passer
+			if i := find(all, name); i >= 0 {
+				there = true
+				passer, _ = all[i].Grant.(capability.Passer)
+			} else {
+				there = find(Defaults(r.kinds), name) >= 0
+			}
+			switch {
+			case !there:
+				r.Fail(m.Value, "the names of bindings of this manifest", "the binding %s passes on %s, and there is no such binding", jsonform.Quote(m.Key), jsonform.Quote(name))
+			case passer != nil:
+				r.Fail(m.Value, "the names of other bindings", "the binding %s passes on %s, which cannot be passed on", jsonform.Quote(m.Key), jsonform.Quote(name))
+			}
+		}
+	}
 }
 
 // bindingNameProblem says why a name cannot be a property of env, or returns nothing. An object with `then` would be a promise, and

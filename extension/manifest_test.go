@@ -8,9 +8,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/code"
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
@@ -82,6 +84,16 @@ var valid = []struct {
 		with(`"permissions": {"workspace": "read"}, "bindings": {"cache": {"kv": true}}`),
 		[]Binding{{"cache", kv.Rights{}}, {"workspace", workspace.Rights{Path: "/", Access: workspace.Read}}},
 	},
+	{
+		"code",
+		with(`"permissions": {"kv": true}, "bindings": {"bare": {"code": {}}, "docs": {"workspace": {}}, "runner": {"code": {"env": ["kv", "docs", "clock"], "runs": 3, "seconds": 2, "megabytes": 16, "bytes": 1000}}}`),
+		[]Binding{
+			{"bare", code.Rights{}},
+			{"docs", workspace.Rights{Path: "/", Access: workspace.Read}},
+			{"kv", kv.Rights{}},
+			{"runner", code.Rights{Env: []string{"clock", "docs", "kv"}, Limits: code.Limits{Runs: 3, CPU: 2 * time.Second, Memory: 16 << 20, Bytes: 1000}}},
+		},
+	},
 }
 
 func TestParse(t *testing.T) {
@@ -115,6 +127,13 @@ var refused = []struct{ name, text, want string }{
 	{"an unknown field", with(`"main": "x.ts"`), `line 2, column 1: main: there is no such field; write one of name, version, description, tools, tags, permissions, bindings, dependencies, tests`},
 	{"a doubled field", with(`"tools": ["steal"]`), `line 2, column 1: tools: this field appears twice; write each field once`},
 	{"a doubled field, escaped", with(`"t\u006fols": ["steal"]`), `line 2, column 1: tools: this field appears twice; write each field once`},
+	{"code with a binding that is not there", with(`"bindings": {"runner": {"code": {"env": ["notes"]}}}`), `line 2, column 24: bindings.runner: the binding "runner" passes on "notes", and there is no such binding; write the names of bindings of this manifest`},
+	{"code with itself", with(`"bindings": {"runner": {"code": {"env": ["runner"]}}}`), `line 2, column 24: bindings.runner: the binding "runner" passes on "runner", which cannot be passed on; write the names of other bindings`},
+	{"code with what runs code", with(`"bindings": {"other": {"code": {}}, "runner": {"code": {"env": ["other"]}}}`), `line 2, column 47: bindings.runner: the binding "runner" passes on "other", which cannot be passed on; write the names of other bindings`},
+	{"code with a binding twice", with(`"bindings": {"kv": {"kv": true}, "runner": {"code": {"env": ["kv", "kv"]}}}`), `line 2, column 68: bindings.runner.code.env[1]: the binding "kv" is here twice; write names of bindings, each once, like "notes"`},
+	{"code with too many runs", with(`"bindings": {"runner": {"code": {"runs": 10001}}}`), `line 2, column 42: bindings.runner.code.runs: "10001" is no number of runs for code; write a number from 1 to 10000`},
+	{"code without limits", with(`"bindings": {"runner": {"code": {"seconds": 0}}}`), `line 2, column 45: bindings.runner.code.seconds: "0" is no number of seconds for code; write a number from 1 to 600`},
+	{"code with a binding under no name", with(`"bindings": {"runner": {"code": {"env": ["A b"]}}}`), `line 2, column 42: bindings.runner.code.env[0]: "A b" cannot name a binding; write names of bindings, each once, like "notes"`},
 	{"a field that hides", with(`"a\u202eb": 1`), `line 2, column 1: ["a\u202eb"]: there is no such field; write one of name, version, description, tools, tags, permissions, bindings, dependencies, tests`},
 
 	{"name in capitals", `{"name": "Notes", "version": "1.0.0", "description": "d", "tools": ["t"]}`, `line 1, column 10: name: "Notes" does not have this form; write lower-case words with "-" between them, like "my-notes"`},

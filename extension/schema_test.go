@@ -22,6 +22,7 @@ var onlyParse = []string{
 	"a name twice, in two forms", "a test of another tool", "a test of no tool", // consistency between fields
 	"a test with a binding that is not there", "a test with bindings where there are none",
 	"a credential for any host",
+	"code with a binding that is not there", "code with itself", "code with what runs code", // consistency between bindings
 }
 
 func compileSchema(t testing.TB) *jsonschema.Schema {

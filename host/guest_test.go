@@ -78,6 +78,9 @@ var imports = map[string]string{
 	"log":       `"stile:capability/console@0.1.0" "[method]console.log" (func $log (param i32 i32 i32 i32))`,
 	"clock":     `"stile:capability/clock@0.1.0" "get" (func $clock (param i32 i32 i32 i32))`,
 	"after":     `"stile:capability/clock@0.1.0" "[method]clock.subscribe" (func $after (param i32 i64) (result i32))`,
+	"runner":    `"stile:capability/code@0.1.0" "get" (func $runner (param i32 i32 i32 i32))`,
+	"lend":      `"stile:capability/code@0.1.0" "put" (func $lend (param i32 i32 i32 i32 i32))`,
+	"run":       `"stile:capability/code@0.1.0" "[method]runner.start" (func $run (param i32 i32 i32 i32 i32 i32 i32 i32 i32))`,
 	"drop-poll": `"stile:capability/poll@0.1.0" "[resource-drop]pollable" (func $drop-poll (param i32))`,
 	"drop":      `"test:cap/box@1.0.0" "[resource-drop]box" (func $drop (param i32))`,
 }

@@ -602,10 +602,13 @@ func apiName(iface, method string) string {
 // always marks what is imported without being named.
 const always = ""
 
+// subset is what apis calls the method that makes an env to pass on.
+const subset = "env.env.subset"
+
 // preludeWords are the words that lead to a method through the web APIs of the prelude.
 var preludeWords = map[string][]string{
-	"env.env.names":  {always},
-	"env.env.subset": {"call"},
+	"env.env.names": {always},
+	subset:          nil, // apis has what passes bindings on
 
 	// A promise that nobody waits for is told of there.
 	"console.console.log": {"console", "async", "Promise"},
@@ -625,6 +628,9 @@ var apis = sync.OnceValue(func() map[string][]string {
 	for _, s := range sugars() {
 		for method, words := range s.Words {
 			all[method] = slices.Concat(all[method], words)
+		}
+		if s.Passes != "" {
+			all[subset] = append(all[subset], s.Passes)
 		}
 	}
 	return all

@@ -135,6 +135,26 @@ func (e *Evaluator) Call(ctx context.Context, text, tool string, input []byte, e
 // Do is Call with every option. r has no code. The module imports only "stile", and its top level runs without any capability, as in
 // a build. Errors that the author can correct are a *BuildError. Others are *BusyError and those of [host.Component.Do].
 func (e *Evaluator) Do(ctx context.Context, p Program, r host.Request) (host.Result, error) {
+	p, err := e.prepare(ctx, p, &r)
+	if err != nil {
+		return host.Result{}, err
+	}
+	result, err := e.component.Do(ctx, r)
+	return result, p.lower(p.explain(err))
+}
+
+// Start is Do in the background, once the program is transformed: done gets what Do returns, as [host.Component.Start] says.
+func (e *Evaluator) Start(ctx context.Context, p Program, r host.Request, done func(host.Result, error)) error {
+	p, err := e.prepare(ctx, p, &r)
+	if err != nil {
+		return err
+	}
+	err = e.component.Start(ctx, r, func(result host.Result, err error) { done(result, p.lower(p.explain(err))) })
+	return p.lower(p.explain(err))
+}
+
+// prepare puts a program into a request. It returns the program with its name.
+func (e *Evaluator) prepare(ctx context.Context, p Program, r *host.Request) (Program, error) {
 	if p.Name == "" {
 		p.Name = "code.ts"
 	}
@@ -145,15 +165,14 @@ func (e *Evaluator) Do(ctx context.Context, p Program, r host.Request) (host.Res
 	}
 	code, err := p.transform(ctx, kind, e.bundler)
 	if err != nil {
-		return host.Result{}, p.lower(err)
+		return p, p.lower(err)
 	}
 	r.Code = &host.Code{Text: p.withStackMap(code), SourceMap: sync.OnceValue(func() []byte {
 		code, _ := p.transform(ctx, api.SourceMapExternal, e.bundler) // without the map, stacks have no lines
 		return code.Map
 	})}
 	r.Input = p.wrap(r.Input)
-	result, err := e.component.Do(ctx, r)
-	return result, p.lower(p.explain(err))
+	return p, nil
 }
 
 // withStackMap returns the code and, on the line below it, the source map if there is one; see prelude/evaluator.ts.
@@ -175,7 +194,8 @@ func (p Program) withStackMap(code api.TransformResult) string {
 }
 
 // transform turns a program into JavaScript. It returns when ctx ends or after maxTransformTime, even if esbuild is still at work.
-// It waits for a slot as builds do. bundler transforms large programs, as it bundles large sources.
+// It waits for a slot as builds do. bundler transforms large programs, as it bundles large sources. If ctx is that of a call, the time
+// is the call's.
 func (p Program) transform(ctx context.Context, sourceMap api.SourceMap, bundler []string) (r api.TransformResult, err error) {
 	refuse := func(text string) error { return &BuildError{[]Problem{{File: printable.OneLine(p.Name), Text: text}}} }
 	loader := loaders[path.Ext(p.Name)]
@@ -206,7 +226,7 @@ func (p Program) transform(ctx context.Context, sourceMap api.SourceMap, bundler
 		result api.TransformResult
 		err    error
 	}
-	done := make(chan transformed, 1)
+	done, began := make(chan transformed, 1), time.Now()
 	go func() {
 		defer building.Give()
 		var t transformed
@@ -222,6 +242,11 @@ func (p Program) transform(ctx context.Context, sourceMap api.SourceMap, bundler
 	case t = <-done:
 	case <-ctx.Done():
 		t.err = context.Cause(ctx)
+	}
+	// It may not have had a processor all the time, so it has taken at most the estimate.
+	estimate := time.Duration(min(workOfByte*float64(len(p.Text))*float64(len(p.Text)), maxWork)) + n.work
+	if err := abi.Work(ctx, min(time.Since(began), estimate)); err != nil {
+		return r, err
 	}
 	if limit, ok := errors.AsType[*resourceError](t.err); ok {
 		return r, refuse(limit.text)

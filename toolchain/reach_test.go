@@ -14,6 +14,7 @@ import (
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/browser"
 	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/code"
 	"github.com/stilehost/stile/capabilities/console"
 	httpcap "github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/random"
@@ -127,6 +128,9 @@ var uses = map[string]string{
 
 	"t.describe": `await env.t.describe("a")`,
 
+	"e.execute":        `await env.e.execute("a")`,
+	"e.execute throws": `await env.e.execute("b").catch(() => 0)`,
+
 	"Date":            `new Date()`,
 	"performance":     `performance.now()`,
 	"setTimeout":      `await new Promise((resolve) => setTimeout(resolve, 1))`,
@@ -145,19 +149,19 @@ var uses = map[string]string{
 // The operations that the prelude needs for a word in the code are imported because of that word: see apis.
 func TestWordsLeadToWhatIsUsed(t *testing.T) {
 	s := newScripts(t)
-	var code strings.Builder
-	code.WriteString(`import { extension } from "stile";
+	var text strings.Builder
+	text.WriteString(`import { extension } from "stile";
 const uses: Record<string, (env: any, site: string) => Promise<void>> = {`)
 	for name, use := range uses {
-		fmt.Fprintf(&code, "%q: async (env, site) => { %s },\n", name, use)
+		fmt.Fprintf(&text, "%q: async (env, site) => { %s },\n", name, use)
 	}
-	code.WriteString(`};
+	text.WriteString(`};
 const methods = (env: any) => Object.keys(env).flatMap((name) => Object.keys(env[name]).map((method) => name + "." + method));
 export default extension({ tools: {
 	use: { description: "Uses", run: ({ name, site }: any, env: any) => uses[name](env, site) },
 	methods: { description: "Lists", run: (_: any, env: any) => methods(env) },
 } });`)
-	c, err := s.toolchain.Build(t.Context(), Source{FS: fstest.MapFS{"uses.ts": {Data: []byte(code.String())}}, Entry: "uses.ts"})
+	c, err := s.toolchain.Build(t.Context(), Source{FS: fstest.MapFS{"uses.ts": {Data: []byte(text.String())}}, Entry: "uses.ts"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,6 +179,11 @@ export default extension({ tools: {
 		"open https://a.example/": {}, "click a": {}, "press a": {}, "wait-for selector a": {}, "text": {}, "html": {}, "markdown": {},
 		"evaluate a": {"json": 1}, "screenshot": {"file": "a"}, "pdf": {"file": "a"}, "download": {"file": "a"}
 	}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	env["e"], err = code.Rights{}.Double(t.Context(), &double.Test{}, []byte(`{"a": {"result": 1}, "b": {"error": "c"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

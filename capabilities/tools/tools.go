@@ -62,7 +62,7 @@ func New(o Options) (*Toolbox, error) {
 		o.Finder = nothing{}
 	}
 	o.Held = cmp.Or(o.Held, calls.DefaultHeld)
-	return &Toolbox{options: o, room: calls.NewRoom(context.Background(), o.Held)}, nil
+	return &Toolbox{options: o, room: calls.Apart(o.Held)}, nil
 }
 
 // With returns a toolbox that has the tools of another one too. If both have a name, t's tool is called and found.

@@ -11,9 +11,11 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/browser"
+	"github.com/stilehost/stile/capabilities/code"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/evaluate"
 	"github.com/stilehost/stile/host"
 )
 
@@ -140,6 +142,7 @@ func (c *callFlags) call(
 	state.Configure(http.Kind, http.Options{Credentials: n.secrets})
 	state.Configure(browser.Kind, n.browser)
 	state.Configure(tools.Kind, tools.Loader(func(ctx context.Context, files []string) (*tools.Toolbox, error) { return n.toolbox(ctx, state, files) }))
+	state.Configure(code.Kind, code.Evaluator(evaluate.New(evaluate.Options{Toolchain: n.toolchain}).Run))
 	env, err := state.Env(ctx, bindings)
 	if err != nil {
 		return err

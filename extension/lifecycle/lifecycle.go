@@ -18,8 +18,10 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capabilities/code"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/evaluate"
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/host"
@@ -38,7 +40,7 @@ type Options struct {
 	Toolchain func(context.Context) (*toolchain.Toolchain, error)
 	// Kinds are the kinds of capability that manifests can ask for. The policy must be read with the same. Default: [capabilities.Builtin].
 	Kinds capability.Set
-	// State makes capabilities from bindings.
+	// State makes capabilities from bindings. Open configures it to run the code of bindings of the kind code with Toolchain.
 	State *extension.State
 	// Policy is the operator's policy, until SetPolicy. Default: policy.Default().
 	Policy *policy.Policy
@@ -152,6 +154,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 		options: o, db: db, stamp: stamp.New(filepath.Join(o.Dir, stampFile)), old: make(chan struct{}, 1), changed: make(chan struct{}), loaded: newLoadedSet(o.Loaded, o.LoadedBytes), loading: newLoading(), ladders: map[string]*rungsOf{},
 	}
 	m.ledger, m.setPolicy = newLedger(m), m.SetPolicy
+	o.State.Configure(code.Kind, code.Evaluator(evaluate.New(evaluate.Options{Toolchain: o.Toolchain, Recorder: o.Recorder}).Run))
 	m.SetPolicy(cmp.Or(o.Policy, policy.Default()))
 	if db.Migrated() { // processes of the version before must ask the store, which they cannot use any more
 		err = db.Update(ctx, func(c *sqlite.Conn) error { return m.change(ctx, c) })

@@ -157,6 +157,7 @@ func TestDecide(t *testing.T) {
 				{"scopes": ["user", "agent"], "permissions": {"kv": true}}
 			],
 			"updates": "same"}`
+		coded   = `{"approve": [{"permissions": {"kv": true}, "bindings": {"r": {"code": {"env": ["a"], "runs": 5}}}}]}`
 		limited = `{"approve": [{"permissions": {"workspace": "read-write"}}],
 			"ceiling": {"permissions": {"workspace": "read"}}}`
 	)
@@ -186,6 +187,12 @@ func TestDecide(t *testing.T) {
 		{"reading and status", full, claude, claude, notes + "," + status, "", Pending, "default", "nothing in the policy approves the bindings notes, s in agent:claude"},
 		{"kv of another's", full, other, claude, `"a": {"kv": true}`, "", Approved, "policy.json:5", "all that it asks for is pre-approved in agent:other"},
 		{"kv for everybody", full, shared, claude, `"a": {"kv": true}`, "", Pending, "default", "nothing in the policy approves the binding a in shared"},
+
+		{"code", full, claude, claude, `"r": {"code": {}}`, "", Pending, "default", "nothing in the policy approves the binding r in agent:claude"},
+		{"code that is named", coded, claude, claude, `"a": {"kv": true}, "x": {"code": {"env": ["a"], "runs": 5}}`, "", Approved, "policy.json:1", "all that it asks for is pre-approved in agent:claude"},
+		{"code with more runs", coded, claude, claude, `"a": {"kv": true}, "x": {"code": {"env": ["a"]}}`, "", Pending, "default", "nothing in the policy approves the bindings a, x in agent:claude"},
+		{"code with another binding", coded, claude, claude, `"b": {"kv": true}, "x": {"code": {"env": ["b"], "runs": 5}}`, "", Pending, "default", "nothing in the policy approves the bindings b, x in agent:claude"},
+		{"code above a ceiling", limited, claude, claude, `"r": {"code": {}}`, "", Refused, "policy.json:2", "the policy's ceiling forbids the binding r; leave this out of the manifest, or ask the operator for a higher ceiling"},
 
 		{"an update", full, claude, claude, github, github + "," + notes, Approved, "policy.json:7", "it asks for no more than the active version"},
 		{"an update for more", full, claude, claude, github + "," + notes, github, Pending, "default", "nothing in the policy approves the bindings github, notes in agent:claude"},

@@ -144,6 +144,37 @@ export namespace Clock {
   }
 }
 
+/** Runs code that comes at run time, each time in a fresh instance, with some of the caller's bindings. */
+export namespace Code {
+  type Level = "trace" | "debug" | "info" | "warn" | "error";
+  interface Line {
+    level: Level;
+    text: string;
+  }
+  /** What the code threw. The lines of the stack are those of the code. */
+  interface Failure {
+    name: string;
+    message: string;
+    stack: string;
+  }
+  interface Runner {
+    /**
+     * Starts code and returns at once. `code` is the body of an async function with the parameters input, env and tools, in the language
+     * that the ending of `name` says. `input` is JSON. `env` is what the code has, besides a clock, random numbers and a console.
+     */
+    start(code: string, name: string, input: string, env: Env.Env): Promise<Pending>;
+  }
+  interface Pending {
+    subscribe(): Promise<void>;
+    /** What the code returned, as JSON. */
+    take(): Promise<string>;
+    /** What the code threw, if that is why `take` fails. */
+    thrown(): Promise<Failure | undefined>;
+    /** What the code has logged since the last call: at most 500 lines in all, of 16,384 bytes together. */
+    log(): Promise<Array<Line>>;
+  }
+}
+
 export namespace Console {
   type Level = "trace" | "debug" | "info" | "warn" | "error";
   interface Console {

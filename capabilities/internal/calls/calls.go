@@ -26,6 +26,9 @@ type Room struct {
 	failures *blob.Quota
 }
 
+// Apart returns the room of no call.
+func Apart(bytes int64) *Room { return &Room{held(bytes).quota(), running(), failures()} }
+
 // NewRoom returns the room of the call of ctx. Rooms of a call with the same bytes share them, and all share the rest.
 func NewRoom(ctx context.Context, bytes int64) *Room {
 	h := held(bytes)

@@ -1,0 +1,126 @@
+// Package evaluate runs the code of the kind code: it is what [code.Evaluator] asks of a program that embeds the host. The code runs in a
+// fresh instance that has nothing but what its caller passes on, a clock, random numbers and a console.
+package evaluate
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/code"
+	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// Options configure an [Evaluator]. Toolchain is required.
+type Options struct {
+	// Toolchain is called when the first code runs, which may take seconds the first time.
+	Toolchain func(context.Context) (*toolchain.Toolchain, error)
+	// Recorder takes recordings of the runs, each as a call of its own. Default: they are recorded as the host's options say.
+	Recorder Recorder
+}
+
+// Recorder takes recordings of calls and keeps the components that they ran in, as *recording.Store does.
+type Recorder interface {
+	host.Recorder
+	Keep(ctx context.Context, wasm []byte) error
+}
+
+// Evaluator runs code for the grants of any number of sites. It is safe for concurrent use. It needs no closing: the host frees what it has
+// loaded.
+type Evaluator struct {
+	options Options
+	// building has room for one that makes the evaluator.
+	building  chan struct{}
+	made      chan struct{} // closed when evaluator is set
+	evaluator *toolchain.Evaluator
+}
+
+// New returns an evaluator, which has built nothing.
+func New(o Options) *Evaluator {
+	return &Evaluator{options: o, building: make(chan struct{}, 1), made: make(chan struct{})}
+}
+
+// get returns the component in which all code runs. It knows every interface of the host and no names of bindings, so there is one, however
+// a guest calls what it passes on.
+func (e *Evaluator) get(ctx context.Context) (*toolchain.Evaluator, error) {
+	select {
+	case <-e.made:
+		return e.evaluator, nil
+	default:
+	}
+	select {
+	case e.building <- struct{}{}:
+		defer func() { <-e.building }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if e.evaluator != nil {
+		return e.evaluator, nil
+	}
+	t, err := e.options.Toolchain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	made, err := t.Evaluator(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	if e.options.Recorder != nil {
+		if err := e.options.Recorder.Keep(ctx, made.Wasm()); err != nil {
+			return nil, errors.Join(err, made.Close())
+		}
+	}
+	e.evaluator = made
+	close(e.made)
+	return made, nil
+}
+
+// Run is a [code.Evaluator].
+func (e *Evaluator) Run(ctx context.Context, p code.Program, done func(output []byte, err error)) {
+	in, err := e.get(ctx)
+	if err != nil {
+		done(nil, err)
+		return
+	}
+	if p.Env["clock"] == nil {
+		p.Env["clock"] = clock.System()
+	}
+	if p.Env["random"] == nil {
+		p.Env["random"] = random.System()
+	}
+	request := host.Request{
+		Tool: toolchain.BodyTool, Name: p.Name, Input: p.Input, Env: p.Env,
+		Limits: host.Limits{CPU: p.Limits.CPU, Memory: p.Limits.Memory, Output: int(p.Limits.Bytes)},
+	}
+	if e.options.Recorder != nil {
+		request.Recorder = e.options.Recorder
+	}
+	ended := func(r host.Result, err error) { done(r.Output, forCaller(p.Name, err)) }
+	if err := in.Start(ctx, toolchain.Body(toolchain.Program{Name: p.Name, Text: p.Text}), request, ended); err != nil {
+		ended(host.Result{}, err)
+	}
+}
+
+// maxProblems is how many bytes the problems of code have in an error.
+const maxProblems = 4 << 10
+
+// forCaller converts a run's error into the one for the guest that started it.
+func forCaller(name string, err error) error {
+	var broken *toolchain.BuildError
+	var busy *toolchain.BusyError
+	var failed *host.GuestError
+	switch {
+	case errors.As(err, &broken):
+		return abi.Errorf(abi.CodeInvalid, "%s", printable.Short(broken.Error(), maxProblems))
+	case errors.As(err, &busy):
+		return abi.Errorf(abi.CodeUnavailable, "%s: %v", name, busy)
+	case errors.As(err, &failed):
+		return &code.ThrownError{Failure: failed.Failure}
+	default:
+		return host.ForCaller(name, err)
+	}
+}
