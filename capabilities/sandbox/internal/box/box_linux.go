@@ -2,7 +2,6 @@ package box
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,21 +28,30 @@ const (
 // is not touched.
 const runDir = "/run"
 
+// What is in it.
+const (
+	initFile = runDir + "/init"  // the program of the first process
+	filesDir = runDir + "/files" // the file system of the box
+	rootDir  = runDir + "/root"
+)
+
 // Box is a running container. It is safe for concurrent use. Its maker closes it.
 type Box struct {
 	root     Root
 	dir      string   // of this box, in Options.Dir
 	run      *os.Root // what the runtime needs: see runDir
 	id       string
-	cgroup   string // its path in each hierarchy
+	parent   string // of all that belongs to the box: its path in each hierarchy
+	cgroup   string // of the container: the parent, or below it
 	cgroups  cgroups
 	runtime  ociRuntime
-	program  string // its file
+	pid      int // of the first process
 	thread   *thread
 	lock     *os.File
 	work     *os.File      // the working tree
 	stdin    *os.File      // the first process ends when this is closed
 	keeper   *os.Process   // the runtime, which stays as long as the container
+	starting sync.RWMutex  // read while an engine starts a process, which it cannot while all stand still
 	ended    chan struct{} // closed when the container has ended
 	first    uint32        // the user id of root in it
 	storage  string
@@ -77,16 +85,19 @@ func Start(ctx context.Context, o Options, r Root, l Limits) (_ *Box, err error)
 	if err := b.reserve(o); err != nil {
 		return nil, err
 	}
-	if b.runtime, b.program, err = findRuntime(o.Runtime, runDir+"/state", b.cgroups.unified); err != nil {
+	if b.runtime, err = findRuntime(o.Runtime); err != nil {
 		return nil, err
 	}
 	if err := b.prepare(ctx, o, l); err != nil {
 		return nil, err
 	}
-	if err := b.start(ctx); err != nil {
+	if err := b.start(ctx, l); err != nil {
 		return nil, err
 	}
-	return b, b.check(l)
+	if err := b.runtime.furnish(b); err != nil {
+		return nil, err
+	}
+	return b, b.check(o, l)
 }
 
 // reserve takes a free number, and with it a folder and a range of user ids that no other box has.
@@ -95,6 +106,7 @@ func (b *Box) reserve(o Options) error {
 	if parent == "" {
 		parent = "stile"
 	}
+	var errs []error
 	for slot := range maxBoxes {
 		dir := filepath.Join(o.Dir, strconv.Itoa(slot))
 		lock, err := acquire(dir)
@@ -106,14 +118,20 @@ func (b *Box) reserve(o Options) error {
 		}
 		b.dir, b.lock = dir, lock
 		b.id = name(dir)
-		b.cgroup = filepath.Join("/", parent, b.id)
+		b.parent = filepath.Join("/", parent, b.id)
+		b.cgroup = b.parent
 		b.first = firstID + uint32(slot)*rangeSize
-		if err := os.WriteFile(filepath.Join(dir, "cgroup"), []byte(b.cgroup), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup"), []byte(b.parent), 0o600); err != nil {
 			return err
 		}
-		return clean(dir, b.cgroups, b.cgroup)
+		if err := clean(dir, b.cgroups, b.parent); err != nil { // of a box whose process died, and whose engine does not answer
+			errs = append(errs, err, lock.Close())
+			b.lock = nil
+			continue
+		}
+		return nil
 	}
-	return fmt.Errorf("%d sandboxes run already", maxBoxes)
+	return errors.Join(append(errs, fmt.Errorf("%d sandboxes run already", maxBoxes))...)
 }
 
 // prepare makes the file systems and writes the configuration.
@@ -128,8 +146,9 @@ func (b *Box) prepare(ctx context.Context, o Options, l Limits) error {
 	if err != nil {
 		return err
 	}
-	const initFile, files, rootfs = runDir + "/init", runDir + "/files", runDir + "/root"
-	return b.thread.run(func() error {
+	var programs []string
+	var trusted []mount
+	err = b.thread.run(func() error {
 		if !b.cgroups.unified {
 			// crun refuses to work where a version 2 hierarchy is mounted beside version 1.
 			_ = unix.Unmount(filepath.Join(cgroupRoot, "unified"), unix.MNT_DETACH)
@@ -137,7 +156,7 @@ func (b *Box) prepare(ctx context.Context, o Options, l Limits) error {
 		if err := unix.Mount("tmpfs", runDir, "tmpfs", unix.MS_NODEV, "size=16m,mode=711"); err != nil {
 			return err
 		}
-		for _, d := range []string{files, rootfs, runDir + "/state"} {
+		for _, d := range []string{filesDir, rootDir} {
 			if err := os.Mkdir(d, 0o711); err != nil {
 				return err
 			}
@@ -148,47 +167,46 @@ func (b *Box) prepare(ctx context.Context, o Options, l Limits) error {
 		if b.run, err = os.OpenRoot(runDir); err != nil {
 			return err
 		}
-		if b.storage, err = mountFiles(ctx, o.Storage, b.dir, files, l); err != nil {
+		if b.storage, err = mountFiles(ctx, o.Storage, b.dir, filesDir, l); err != nil {
 			return fmt.Errorf("make the file system: %w", err)
 		}
-		_ = os.Remove(filepath.Join(files, "lost+found"))
+		_ = os.Remove(filepath.Join(filesDir, "lost+found"))
 		for _, p := range places {
-			at := filepath.Join(files, p.source)
-			if err := os.Mkdir(at, 0o755); err != nil {
-				return err
-			}
-			if err := os.Chown(at, int(b.first), int(b.first)); err != nil {
+			if err := os.Mkdir(filepath.Join(filesDir, p.source), 0o755); err != nil {
 				return err
 			}
 		}
 		for _, shared := range []string{"tmp", "vartmp"} {
-			if err := os.Chmod(filepath.Join(files, shared), os.ModeSticky|0o777); err != nil {
+			if err := os.Chmod(filepath.Join(filesDir, shared), os.ModeSticky|0o777); err != nil {
 				return err
 			}
 		}
-		programs, err := b.root.mount(rootfs)
-		if err != nil {
+		if programs, err = b.root.mount(rootDir); err != nil {
 			return fmt.Errorf("make the root: %w", err)
 		}
-		trusted, err := b.root.trust(rootfs, runDir+"/authorities", programs)
-		if err != nil {
+		if trusted, err = b.root.trust(rootDir, runDir+"/authorities", programs); err != nil {
 			return fmt.Errorf("make the list of authorities: %w", err)
 		}
-		if b.work, err = os.Open(filepath.Join(files, "work")); err != nil {
-			return err
-		}
-		s := newSpec(b.root, rootfs, files, initFile, b.cgroup, b.first, l, programs)
-		s.Mounts = append(s.Mounts, trusted...)
-		config, err := json.Marshal(s)
-		if err != nil {
-			return err
-		}
-		return b.run.WriteFile("config.json", config, 0o600)
+		b.work, err = os.Open(filepath.Join(filesDir, "work"))
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	return b.runtime.prepare(ctx, b, o, l, programs, trusted)
+}
+
+// own gives the folders that a box can write to its root. It runs on the thread.
+func (b *Box) own() error {
+	var errs []error
+	for _, p := range places {
+		errs = append(errs, os.Chown(filepath.Join(filesDir, p.source), int(b.first), int(b.first)))
+	}
+	return errors.Join(errs...)
 }
 
 // start runs the first process and waits until it says that it runs.
-func (b *Box) start(ctx context.Context) error {
+func (b *Box) start(ctx context.Context, l Limits) error {
 	in, stdin, err := os.Pipe()
 	if err != nil {
 		return err
@@ -202,9 +220,9 @@ func (b *Box) start(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, in.Close(), out.Close(), stdin.Close())
 	}
-	cmd := b.runtime.run(runDir, b.id)
+	cmd := b.runtime.run(b, l)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, log
-	err = b.thread.run(cmd.Start)
+	err = b.runtime.begin(b, cmd)
 	err = errors.Join(err, in.Close(), out.Close(), log.Close())
 	if err != nil {
 		return errors.Join(err, stdin.Close())
@@ -227,37 +245,25 @@ func (b *Box) start(ctx context.Context) error {
 		}
 		return fmt.Errorf("%w: the container runtime: %.500s", ErrUnavailable, message)
 	}
-	// The first process runs before the runtime has noted that it does.
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !b.noted() {
+	return until("the container runtime did not note its container", func() (done bool, err error) {
 		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
 		case <-b.ended:
-			return fmt.Errorf("%w: the container ended at once", ErrUnavailable)
+			return false, fmt.Errorf("%w: the container ended at once", ErrUnavailable)
+		default:
 		}
-	}
-	return nil
-}
-
-// noted reports whether the runtime has written down all that starting processes needs.
-func (b *Box) noted() bool {
-	pid, err := b.run.ReadFile("pid")
-	if err != nil || len(pid) == 0 {
-		return false
-	}
-	for _, file := range []string{"status", "state.json"} { // crun's and runc's
-		if text, err := b.run.ReadFile("state/" + b.id + "/" + file); err == nil && json.Valid(text) {
-			return true
-		}
-	}
-	return false
+		b.pid, err = b.runtime.started(ctx, b)
+		return b.pid > 0, errors.Join(err, ctx.Err())
+	})
 }
 
 // check reads back what was asked for.
-func (b *Box) check(l Limits) error {
+func (b *Box) check(o Options, l Limits) error {
+	if b.first == 0 && !o.WithoutUserNamespace {
+		return fmt.Errorf("%w: the container is in no user namespace", ErrUnavailable)
+	}
+	if err := confined(b.pid, b.first != 0); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
 	b.verified = b.cgroups.verify(b.cgroup, l)
 	var s unix.Statfs_t
 	err := unix.Fstatfs(int(b.work.Fd()), &s)
@@ -278,16 +284,15 @@ func (b *Box) Verified() []Check { return slices.Clone(b.verified) }
 // Runtime is the program that runs the box, and whether it is in a user namespace.
 func (b *Box) Runtime() string {
 	if b.first == 0 {
-		return b.program + ", without a user namespace"
+		return b.runtime.name() + ", without a user namespace"
 	}
-	return b.program + ", in a user namespace"
+	return b.runtime.name() + ", in a user namespace"
 }
 
 // Network names the network namespace of the box. It has a loopback interface and nothing else. What a program outside listens on in it is
 // all that the box can reach.
 func (b *Box) Network() (string, error) {
-	text, err := b.run.ReadFile("pid")
-	return "/proc/" + strings.TrimSpace(string(text)) + "/ns/net", err
+	return fmt.Sprintf("/proc/%d/ns/net", b.pid), nil
 }
 
 // Work is the working tree, as the machine sees it, and Owner the user id of its files' owner.
@@ -299,11 +304,22 @@ func (b *Box) Owner() int { return int(b.first) }
 // Ended is closed when the container has ended.
 func (b *Box) Ended() <-chan struct{} { return b.ended }
 
-// Freeze stops all processes, until Thaw.
-func (b *Box) Freeze() error { return b.cgroups.freeze(b.cgroup) }
+// Freeze stops all processes, until Thaw, which must follow.
+func (b *Box) Freeze() error {
+	b.starting.Lock()
+	err := b.cgroups.freeze(b.cgroup)
+	if err != nil {
+		err = errors.Join(err, ignoreMissing(b.cgroups.thaw(b.cgroup)))
+		b.starting.Unlock()
+	}
+	return err
+}
 
 // Thaw lets them continue.
-func (b *Box) Thaw() error { return b.cgroups.thaw(b.cgroup) }
+func (b *Box) Thaw() error {
+	defer b.starting.Unlock()
+	return b.cgroups.thaw(b.cgroup)
+}
 
 // Run runs a process until it ends. If ctx ends first, the process is killed. What it started ends with it, in whatever session that is.
 func (b *Box) Run(ctx context.Context, p Process) (Exit, error) {
@@ -318,41 +334,28 @@ func (b *Box) Run(ctx context.Context, p Process) (Exit, error) {
 	b.mu.Unlock()
 	defer b.open.Done()
 
-	dir := p.Dir
-	if dir == "" {
-		dir = Work
+	if p.Dir == "" {
+		p.Dir = Work
 	}
-	config, err := json.Marshal(b.root.newProcess(p.Args, p.Env, dir))
-	if err != nil {
-		return Exit{}, err
-	}
-	file, log, pid := below+".json", below+".log", below+".pid"
-	if err := b.run.WriteFile(file, config, 0o600); err != nil {
-		return Exit{}, err
-	}
-	defer func() { _, _, _ = b.run.Remove(file), b.run.Remove(log), b.run.Remove(pid) }()
 	cgroup := filepath.Join(b.cgroup, below)
 	if err := b.cgroups.add(cgroup); err != nil {
 		return Exit{}, err
 	}
 	killsBefore := b.cgroups.memoryKills(b.cgroup)
-	c := &command{
-		cmd:     b.runtime.exec(b.id, runDir+"/"+file, below, runDir+"/"+log, runDir+"/"+pid),
-		process: p, kill: func() error { return b.cgroups.kill(cgroup) },
-		pid: func() int {
-			text, _ := b.run.ReadFile(pid)
-			n, _ := strconv.Atoi(string(text))
-			return n
-		},
+	c, err := b.runtime.exec(b, below, p)
+	if err != nil {
+		return Exit{}, errors.Join(err, b.vacate(cgroup))
 	}
-	err = c.run(ctx, b.thread)
+	defer c.done()
+	c.kill = func() error { return b.cgroups.kill(cgroup) }
+	err = c.run(ctx, b)
 	kills := b.cgroups.memoryKills(b.cgroup) + b.cgroups.memoryKills(cgroup) // a hierarchy of version 1 counts each cgroup alone
 	err = errors.Join(err, b.vacate(cgroup))
 	if err != nil {
 		return Exit{}, err
 	}
 	exit := c.exit()
-	if problem := startProblem(said(b.run, log)); problem != "" && exit.Code != 0 && !exit.Killed {
+	if problem := c.problem(); problem != "" && exit.Code != 0 && !exit.Killed {
 		return Exit{}, &StartError{p.Args[0], problem}
 	}
 	exit.Memory = kills > killsBefore
@@ -361,14 +364,8 @@ func (b *Box) Run(ctx context.Context, p Process) (Exit, error) {
 
 // vacate ends what a command left behind, and removes its cgroup.
 func (b *Box) vacate(cgroup string) error {
-	for end := time.Now().Add(closing); !b.cgroups.empty(cgroup); {
-		if err := b.cgroups.kill(cgroup); err != nil {
-			return err
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("processes of a command did not end within %v", closing)
-		}
-		time.Sleep(time.Millisecond)
+	if err := b.cgroups.clear(cgroup); err != nil {
+		return fmt.Errorf("end what a command left: %w", err)
 	}
 	_ = b.cgroups.remove(cgroup) // an empty one goes with the box
 	return nil
@@ -392,9 +389,10 @@ func (b *Box) Close() error {
 		errs = append(errs, b.stdin.Close())
 		select {
 		case <-b.ended:
-		case <-time.After(20 * time.Millisecond): // crun takes 1.5 s to remove cgroups, which clean does anyway
+		case <-time.After(b.runtime.grace()): // crun takes 1.5 s to remove cgroups, which clean does anyway
 			_ = b.keeper.Kill()
 			<-b.ended
+			errs = append(errs, b.runtime.remove(b))
 		}
 	}
 	b.open.Wait()
@@ -404,12 +402,12 @@ func (b *Box) Close() error {
 		}
 	}
 	errs = append(errs, b.thread.run(func() error {
-		_ = unix.Unmount(runDir+"/files", unix.MNT_DETACH) // frees the disk now, not when the thread has ended
+		_ = unix.Unmount(filesDir, unix.MNT_DETACH) // frees the disk now, not when the thread has ended
 		return nil
 	}))
 	b.thread.end()
 	if b.lock != nil {
-		errs = append(errs, clean(b.dir, b.cgroups, b.cgroup), b.lock.Close())
+		errs = append(errs, clean(b.dir, b.cgroups, b.parent), b.lock.Close())
 	}
 	return errors.Join(errs...)
 }

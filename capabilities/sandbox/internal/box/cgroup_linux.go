@@ -3,6 +3,7 @@ package box
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,8 +28,11 @@ func findCgroups() cgroups {
 	return cgroups{cgroupRoot, err == nil}
 }
 
-// folder is a cgroup, for one controller.
+// folder is a cgroup, for one controller. The path is never that of all processes.
 func (c cgroups) folder(controller, path string) string {
+	if len(strings.Trim(filepath.Clean(path), "/.")) == 0 {
+		panic("box: the root cgroup")
+	}
 	if c.unified {
 		return filepath.Join(c.root, path)
 	}
@@ -103,19 +107,35 @@ func (c cgroups) thaw(path string) error {
 
 func (c cgroups) await(path, file, value, status string, is func(string) bool) error {
 	folder := c.folder("freezer", path)
-	for end := time.Now().Add(closing); ; {
+	return until("processes could not be stopped", func() (bool, error) {
 		if err := os.WriteFile(filepath.Join(folder, file), []byte(value), 0); err != nil {
-			return err
+			return false, err
 		}
 		text, err := os.ReadFile(filepath.Join(folder, status))
-		if err != nil || is(string(text)) {
+		return is(string(text)), err
+	})
+}
+
+// until waits for what the kernel does soon, and says nothing about. The error has the problem if it takes longer than parts of a box have.
+func until(problem string, done func() (bool, error)) error {
+	for end := time.Now().Add(closing); ; time.Sleep(time.Millisecond) {
+		if ok, err := done(); ok || err != nil {
 			return err
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("processes could not be stopped within %v", closing)
+			return fmt.Errorf("%s within %v", problem, closing)
 		}
-		time.Sleep(time.Millisecond)
 	}
+}
+
+// clear kills until nothing is in a cgroup and below it.
+func (c cgroups) clear(path string) error {
+	return until("processes did not end", func() (bool, error) {
+		if c.empty(path) {
+			return true, nil
+		}
+		return false, c.kill(path)
+	})
 }
 
 // kill ends all processes of a cgroup and of those below it. They may still be dying when it returns.
@@ -184,6 +204,46 @@ func (c cgroups) add(path string) error {
 		}
 	}
 	return err
+}
+
+// adopt moves the process with a token in its command line from one cgroup into another, in every hierarchy, and returns its number. If
+// others claim the token, which they can know only once that process is there, they are moved too.
+func (c cgroups) adopt(from, to, token string) (pid int, err error) {
+	folders, err := c.all(to)
+	if err != nil {
+		return 0, err
+	}
+	text, err := os.ReadFile(filepath.Join(c.folder("freezer", from), "cgroup.procs"))
+	if err != nil {
+		return 0, err
+	}
+	for field := range strings.FieldsSeq(string(text)) {
+		if !claims(field, token) {
+			continue
+		}
+		for _, folder := range folders {
+			if err := os.WriteFile(filepath.Join(folder, "cgroup.procs"), []byte(field), 0); ignoreMissing(err) != nil && !errors.Is(err, unix.ESRCH) {
+				return 0, err
+			}
+		}
+		pid, _ = strconv.Atoi(field)
+	}
+	if pid == 0 {
+		return 0, errors.New("the process of a command is gone")
+	}
+	return pid, nil
+}
+
+// claims reports whether a token is at the beginning of a process's command line.
+func claims(pid, token string) bool {
+	file, err := os.Open("/proc/" + pid + "/cmdline")
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	start := make([]byte, len(engineInit)+1+len(token))
+	n, err := io.ReadFull(file, start)
+	return err == nil && string(start[:n]) == engineInit+"\x00"+token
 }
 
 // inheritCPUs sets the processors of a cgroup of version 1, which has none at first and then takes no process.

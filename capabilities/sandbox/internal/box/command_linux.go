@@ -17,14 +17,17 @@ import (
 type command struct {
 	cmd     *exec.Cmd
 	process Process
-	kill    func() error // ends all that the process started
-	pid     func() int   // of the process, 0 as long as it is not known
+	kill    func() error  // ends all that the process started
+	pid     func() int    // of the process, 0 as long as it is not known
+	problem func() string // why it was not started, once it has ended
+	done    func()
+	launch  *launch // if an engine starts it
 	killed  bool
 	output  sync.Mutex
 }
 
 // run runs the process until it ends. Processes that it started and that still have its output open do not keep it.
-func (c *command) run(ctx context.Context, t *thread) error {
+func (c *command) run(ctx context.Context, b *Box) error {
 	var ends []*os.File // to close once the process has them
 	var readers sync.WaitGroup
 	var sources []*os.File
@@ -44,7 +47,7 @@ func (c *command) run(ctx context.Context, t *thread) error {
 		readers.Go(func() { c.read(r, Stream(stream)) })
 	}
 	var stdin *os.File
-	if c.process.Stdin != nil {
+	if c.process.Stdin != nil || c.launch != nil {
 		r, w, err := os.Pipe()
 		if err != nil {
 			closeAll(append(ends, sources...))
@@ -53,9 +56,15 @@ func (c *command) run(ctx context.Context, t *thread) error {
 		c.cmd.Stdin, stdin = r, w
 		ends = append(ends, r)
 	}
-	err := t.run(c.cmd.Start)
+	started := func() {}
+	if c.launch != nil {
+		b.starting.RLock()
+		started = sync.OnceFunc(b.starting.RUnlock)
+	}
+	err := b.runtime.begin(b, c.cmd)
 	closeAll(ends)
 	if err != nil {
+		started()
 		closeAll(sources)
 		readers.Wait()
 		if stdin != nil {
@@ -63,15 +72,24 @@ func (c *command) run(ctx context.Context, t *thread) error {
 		}
 		return err
 	}
-	var writer sync.WaitGroup
-	if stdin != nil {
-		writer.Go(func() {
-			_, _ = io.Copy(stdin, c.process.Stdin) // a process need not read its input
-			stdin.Close()
-		})
-	}
 	ended := make(chan error, 1)
 	waited := make(chan struct{})
+	var writer sync.WaitGroup
+	var placed error
+	if stdin != nil {
+		writer.Go(func() {
+			defer stdin.Close()
+			if c.launch != nil {
+				if placed = c.launch.tell(stdin, waited); placed != nil {
+					return
+				}
+				started()
+			}
+			if c.process.Stdin != nil {
+				_, _ = io.Copy(stdin, c.process.Stdin) // a process need not read its input
+			}
+		})
+	}
 	go func() {
 		err := c.cmd.Wait()
 		close(waited)
@@ -88,12 +106,32 @@ func (c *command) run(ctx context.Context, t *thread) error {
 		_ = stdin.SetDeadline(time.Unix(1, 0)) // nobody reads the rest
 	}
 	writer.Wait()
+	started()
 	for _, r := range sources { // what has arrived is still read, without waiting for more
 		_ = r.SetReadDeadline(time.Unix(1, 0))
 	}
 	readers.Wait()
 	closeAll(sources)
+	if c.launch != nil {
+		c.give(Stdout, nil, true)
+		if !c.killed {
+			err = errors.Join(ignoreKilled(err), placed, c.launch.said())
+		}
+	}
 	return ignoreKilled(err)
+}
+
+// give passes on output.
+func (c *command) give(stream Stream, part []byte, end bool) {
+	if c.launch != nil {
+		part = c.launch.filter(stream, part, end)
+	}
+	if len(part) == 0 {
+		return
+	}
+	c.output.Lock()
+	defer c.output.Unlock()
+	c.process.Output(stream, part)
 }
 
 // watch ends what the process left behind once it has ended, because runc waits until all of it has closed the output.
@@ -152,16 +190,9 @@ func (c *command) stop(ended chan error) error {
 // read passes on output until the pipe ends or is interrupted, and then what it still holds.
 func (c *command) read(r *os.File, stream Stream) {
 	buffer := make([]byte, 64<<10)
-	give := func(n int) {
-		if n > 0 {
-			c.output.Lock()
-			defer c.output.Unlock()
-			c.process.Output(stream, buffer[:n])
-		}
-	}
 	for {
 		n, err := r.Read(buffer)
-		give(n)
+		c.give(stream, buffer[:max(n, 0)], false)
 		if err == nil {
 			continue
 		}
@@ -183,7 +214,7 @@ func (c *command) read(r *os.File, stream Stream) {
 		}); err != nil || n <= 0 {
 			return
 		}
-		give(n)
+		c.give(stream, buffer[:max(n, 0)], false)
 		left -= n
 	}
 }

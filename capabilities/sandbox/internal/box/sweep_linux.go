@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,11 +38,12 @@ func acquire(dir string) (*os.File, error) {
 // clean removes what is left of a box whose folder is locked.
 func clean(dir string, c cgroups, cgroup string) error {
 	if exists(c.folder("freezer", cgroup)) || exists(c.folder("pids", cgroup)) {
-		for end := time.Now().Add(closing); !c.empty(cgroup) && time.Now().Before(end); time.Sleep(time.Millisecond) {
-			if err := c.kill(cgroup); err != nil {
-				return err
-			}
+		if err := c.clear(cgroup); err != nil {
+			return err
 		}
+	}
+	if err := removeLeft(dir); err != nil {
+		return err
 	}
 	if err := c.remove(cgroup); err != nil {
 		return fmt.Errorf("remove cgroups: %w", err)
@@ -71,12 +71,14 @@ func Sweep(dir string) error {
 	var errs []error
 	for _, e := range entries {
 		at := filepath.Join(dir, e.Name())
-		cgroup, err := os.ReadFile(filepath.Join(at, "cgroup"))
-		if err != nil || !e.IsDir() {
+		text, err := os.ReadFile(filepath.Join(at, "cgroup"))
+		cgroup := string(text)
+		// A file that was cut off, as when the disk was full, names the cgroup of other processes, or of all.
+		if err != nil || !e.IsDir() || filepath.Base(cgroup) != name(at) || filepath.Clean(cgroup) != cgroup {
 			continue
 		}
 		left, err := os.ReadDir(at)
-		if err != nil || len(left) <= 2 && !exists(findCgroups().folder("freezer", string(cgroup))) {
+		if err != nil || len(left) <= 2 && !exists(findCgroups().folder("freezer", cgroup)) {
 			continue
 		}
 		lock, err := acquire(at)
@@ -84,7 +86,7 @@ func Sweep(dir string) error {
 			errs = append(errs, err)
 			continue
 		}
-		errs = append(errs, clean(at, findCgroups(), string(cgroup)), lock.Close())
+		errs = append(errs, clean(at, findCgroups(), cgroup), lock.Close())
 	}
 	return errors.Join(errs...)
 }
