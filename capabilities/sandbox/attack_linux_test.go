@@ -126,130 +126,139 @@ func TestReadOnly(t *testing.T) {
 
 // TestCommandsAreRefused starts commands that cannot be.
 func TestCommandsAreRefused(t *testing.T) {
-	s := open(t, home(t), sandbox.Rights{})
-	for name, c := range map[string]sandbox.Command{
-		"nothing":            {},
-		"a zero byte":        {Argv: []string{"true\x00"}},
-		"a long one":         {Argv: []string{"true", strings.Repeat("x", 200_000)}},
-		"a folder above":     {Argv: []string{"true"}, Folder: "../.."},
-		"a folder elsewhere": {Argv: []string{"true"}, Folder: "/etc"},
-		"no folder":          {Argv: []string{"true"}, Folder: "nothing"},
-		"no program":         {Argv: []string{"nothing"}},
-		"a folder as one":    {Argv: []string{"/etc"}},
-		"a variable":         {Argv: []string{"true"}, Env: []sandbox.Variable{{Name: "A=B", Value: "x"}}},
-	} {
-		if r, err := try(t.Context(), s, c); !errors.Is(err, abi.ErrInvalid) {
-			t.Errorf("%s: %+v, %v", name, r, err)
+	each(t, func(t *testing.T, o sandbox.Options) {
+		s := open(t, o, sandbox.Rights{})
+		for name, c := range map[string]sandbox.Command{
+			"nothing":            {},
+			"a zero byte":        {Argv: []string{"true\x00"}},
+			"a long one":         {Argv: []string{"true", strings.Repeat("x", 200_000)}},
+			"a folder above":     {Argv: []string{"true"}, Folder: "../.."},
+			"a folder elsewhere": {Argv: []string{"true"}, Folder: "/etc"},
+			"no folder":          {Argv: []string{"true"}, Folder: "nothing"},
+			"no program":         {Argv: []string{"nothing"}},
+			"a folder as one":    {Argv: []string{"/etc"}},
+			"a variable":         {Argv: []string{"true"}, Env: []sandbox.Variable{{Name: "A=B", Value: "x"}}},
+		} {
+			if r, err := try(t.Context(), s, c); !errors.Is(err, abi.ErrInvalid) {
+				t.Errorf("%s: %+v, %v", name, r, err)
+			}
 		}
-	}
-	if got := must(t, s, "echo fine"); got != "fine\n" {
-		t.Errorf("afterwards: %q", got)
-	}
+		if got := must(t, s, "echo fine"); got != "fine\n" {
+			t.Errorf("afterwards: %q", got)
+		}
+	})
 }
 
 // TestFlood has a command write without end. The last part is kept, and the rest is counted.
 func TestFlood(t *testing.T) {
-	s := open(t, home(t), sandbox.Rights{})
-	timeout := uint32(1000)
-	r, err := try(t.Context(), s, sandbox.Command{Argv: []string{"/bin/sh", "-c", "yes; true"}, Timeout: &timeout})
-	if err != nil || r.Ending != sandbox.TimedOut || r.Dropped == 0 || len(r.stdout) > 1<<20 || len(r.stdout) < 1<<18 {
-		t.Errorf("%+v, %d bytes, %v", r.Exit, len(r.stdout), err)
-	}
-	if r := run(t, s, "node -e 'for (let i = 0; i < 300000; i++) console.log(i)'; echo end"); !strings.HasSuffix(r.stdout, "299999\nend\n") || r.Dropped == 0 {
-		t.Errorf("%+v, %d bytes", r.Exit, len(r.stdout))
-	}
-	// A call pays for output, until it has nothing left.
-	left := 100 * time.Millisecond
-	spent := errors.New("nothing is left")
-	ctx := abi.WithWork(t.Context(), func(d time.Duration) error {
-		if left -= d; left < 0 {
-			return spent
+	each(t, func(t *testing.T, o sandbox.Options) {
+		s := open(t, o, sandbox.Rights{})
+		timeout := uint32(1000)
+		r, err := try(t.Context(), s, sandbox.Command{Argv: []string{"/bin/sh", "-c", "yes; true"}, Timeout: &timeout})
+		if err != nil || r.Ending != sandbox.TimedOut || r.Dropped == 0 || len(r.stdout) > 1<<20 || len(r.stdout) < 1<<18 {
+			t.Errorf("%+v, %d bytes, %v", r.Exit, len(r.stdout), err)
 		}
-		return nil
+		if r := run(t, s, "node -e 'for (let i = 0; i < 300000; i++) console.log(i)'; echo end"); !strings.HasSuffix(r.stdout, "299999\nend\n") || r.Dropped == 0 {
+			t.Errorf("%+v, %d bytes", r.Exit, len(r.stdout))
+		}
+		// A call pays for output, until it has nothing left.
+		left := 100 * time.Millisecond
+		spent := errors.New("nothing is left")
+		ctx := abi.WithWork(t.Context(), func(d time.Duration) error {
+			if left -= d; left < 0 {
+				return spent
+			}
+			return nil
+		})
+		if r, err := try(ctx, s, sandbox.Command{Argv: []string{"yes"}}); err != nil || r.Ending != sandbox.Stopped {
+			t.Errorf("%+v, %v", r.Exit, err)
+		}
 	})
-	if r, err := try(ctx, s, sandbox.Command{Argv: []string{"yes"}}); err != nil || r.Ending != sandbox.Stopped {
-		t.Errorf("%+v, %v", r.Exit, err)
-	}
 }
 
 // TestEnds ends commands in every way, and all that they started with them.
 func TestEnds(t *testing.T) {
-	s := open(t, home(t), sandbox.Rights{Limits: sandbox.Limits{Time: time.Second}})
-	const stubborn = "trap '' TERM INT HUP; (setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done' &) ; while :; do sleep 1; done"
-	if r := run(t, s, stubborn); r.Ending != sandbox.TimedOut || r.Code != 137 {
-		t.Errorf("the limit of the grant: %+v", r.Exit)
-	}
-	p, err := s.Start(t.Context(), sandbox.Command{Argv: []string{"/bin/sh", "-c", "echo; " + stubborn}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	zero := uint64(0)
-	<-p.Subscribe(t.Context(), sandbox.Stage{Case: sandbox.StageOutput, Output: &zero}).Done()
-	p.Stop(t.Context())
-	if e, err := p.Take(t.Context()); err != nil || e.Ending != sandbox.Stopped {
-		t.Errorf("stopped: %+v, %v", e, err)
-	}
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
-	if got := must(t, s, "ps -e -o comm= | grep -c sleep; true"); got != "0\n" {
-		t.Errorf("these are left: %s", must(t, s, "ps ax"))
-	}
-	if r := run(t, s, "kill -11 $$"); r.Code != 139 || r.Ending != sandbox.Exited {
-		t.Errorf("a signal: %+v", r.Exit)
-	}
-	if r := run(t, s, "kill -9 -1"); r.Code == 0 {
-		t.Errorf("it killed everything: %+v", r.Exit)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := try(ctx, s, sandbox.Command{Argv: []string{"true"}}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	each(t, func(t *testing.T, o sandbox.Options) {
+		s := open(t, o, sandbox.Rights{Limits: sandbox.Limits{Time: time.Second}})
+		const stubborn = "trap '' TERM INT HUP; (setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done' &) ; while :; do sleep 1; done"
+		if r := run(t, s, stubborn); r.Ending != sandbox.TimedOut || r.Code != 137 {
+			t.Errorf("the limit of the grant: %+v", r.Exit)
+		}
+		p, err := s.Start(t.Context(), sandbox.Command{Argv: []string{"/bin/sh", "-c", "echo; " + stubborn}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		zero := uint64(0)
+		<-p.Subscribe(t.Context(), sandbox.Stage{Case: sandbox.StageOutput, Output: &zero}).Done()
+		p.Stop(t.Context())
+		if e, err := p.Take(t.Context()); err != nil || e.Ending != sandbox.Stopped {
+			t.Errorf("stopped: %+v, %v", e, err)
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		if got := must(t, s, "ps -e -o comm= | grep -c sleep; true"); got != "0\n" {
+			t.Errorf("these are left: %s", must(t, s, "ps ax"))
+		}
+		if r := run(t, s, "kill -11 $$"); r.Code != 139 || r.Ending != sandbox.Exited {
+			t.Errorf("a signal: %+v", r.Exit)
+		}
+		if r := run(t, s, "kill -9 -1"); r.Code == 0 {
+			t.Errorf("it killed everything: %+v", r.Exit)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := try(ctx, s, sandbox.Command{Argv: []string{"true"}}); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 // TestManyCommands runs as many commands at once as a sandbox allows, and one more.
 func TestManyCommands(t *testing.T) {
-	s := open(t, home(t), sandbox.Rights{})
-	var all []*sandbox.Process
-	for range 17 {
-		p, err := s.Start(t.Context(), sandbox.Command{Argv: []string{"sleep", "1000"}})
-		if err != nil {
-			if !errors.Is(err, abi.ErrExhausted) || len(all) != 16 {
-				t.Errorf("%d commands: %v", len(all), err)
+	each(t, func(t *testing.T, o sandbox.Options) {
+		s := open(t, o, sandbox.Rights{})
+		var all []*sandbox.Process
+		for range 17 {
+			p, err := s.Start(t.Context(), sandbox.Command{Argv: []string{"sleep", "1000"}})
+			if err != nil {
+				if !errors.Is(err, abi.ErrExhausted) || len(all) != 16 {
+					t.Errorf("%d commands: %v", len(all), err)
+				}
+				break
 			}
-			break
+			all = append(all, p)
 		}
-		all = append(all, p)
-	}
-	for _, p := range all {
-		if err := p.Close(); err != nil {
-			t.Error(err)
+		for _, p := range all {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
 		}
-	}
-	must(t, s, "true")
+		must(t, s, "true")
+	})
 }
 
 // TestFull copies more into a sandbox than it has room for.
 func TestFull(t *testing.T) {
-	for _, storage := range []string{"memory", "disk"} {
-		o := home(t)
-		o.Storage = storage
-		s, d := open(t, o, sandbox.Rights{Limits: sandbox.Limits{Disk: 16 << 20}}), store(t)
-		for i := range 3 {
-			write(t, d, string(rune('a'+i)), strings.Repeat("x", 8<<20))
+	each(t, func(t *testing.T, o sandbox.Options) {
+		for _, storage := range []string{"memory", "disk"} {
+			o.Storage = storage
+			s, d := open(t, o, sandbox.Rights{Limits: sandbox.Limits{Disk: 16 << 20}}), store(t)
+			for i := range 3 {
+				write(t, d, string(rune('a'+i)), strings.Repeat("x", 8<<20))
+			}
+			x, err := s.Push(t.Context(), d, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c, err := x.Take(t.Context()); !errors.Is(err, abi.ErrExhausted) {
+				t.Errorf("got %s, %v", summary(c), err)
+			}
+			_ = x.Close()
+			must(t, s, "rm -f *; echo x > x")
+			if got := summary(pull(t, s, d, "")); !strings.Contains(got, "+x") {
+				t.Errorf("afterwards: %s", got)
+			}
 		}
-		x, err := s.Push(t.Context(), d, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c, err := x.Take(t.Context()); !errors.Is(err, abi.ErrExhausted) {
-			t.Errorf("got %s, %v", summary(c), err)
-		}
-		_ = x.Close()
-		must(t, s, "rm -f *; echo x > x")
-		if got := summary(pull(t, s, d, "")); !strings.Contains(got, "+x") {
-			t.Errorf("afterwards: %s", got)
-		}
-	}
+	})
 }

@@ -29,11 +29,15 @@ files that programs act on; intercept ends TLS in this program: then network=RUL
 http takes, with its options after it`,
 }
 
+// Runtimes are what can make the container of a sandbox: OCI runtimes, and engines. An engine takes longer to start a command. A docker
+// is that of DOCKER_HOST.
+var Runtimes = box.Runtimes
+
 // Options says how a site runs sandboxes. The zero value of a field means its default.
 type Options struct {
 	// Dir is where images are kept, and what sandboxes need while they run. Default: the folder sandbox of the site's.
 	Dir string
-	// Runtime is the OCI runtime: "crun", "runc", or a path. Default: the first that is installed.
+	// Runtime is what makes containers: one of [Runtimes], or a path. Default: the first of them that is installed.
 	Runtime string
 	// Storage says where the files of sandboxes are: "memory" or "disk". Default: on disk where the machine can.
 	Storage string

@@ -17,38 +17,39 @@ import (
 
 // TestNetwork reaches the server that a rule allows, through the proxy, and nothing else.
 func TestNetwork(t *testing.T) {
-	serve := func(text string) string {
-		s := httptest.NewServer(nethttp.HandlerFunc(func(w nethttp.ResponseWriter, _ *nethttp.Request) { _, _ = io.WriteString(w, text) }))
-		t.Cleanup(s.Close)
-		return s.URL
-	}
-	allowed, other := serve("allowed"), serve("other")
-	rule, err := http.ParseRule(allowed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := home(t)
-	o.Site = capability.NewSite(t.TempDir(), func(capability.Level, string) {})
-	defer func() { _ = o.Site.Close() }()
-	s := open(t, o, sandbox.Rights{Network: []http.Rule{rule}})
-	const get = `node -e 'const [proxy, url] = [new URL(process.env.http_proxy), process.argv[1]];
-require("http").get({ host: proxy.hostname, port: proxy.port, path: url, headers: { host: new URL(url).host } }, (r) => { let t = ""; r.on("data", (d) => t += d); r.on("end", () => console.log(r.statusCode, t)); }).on("error", (e) => console.log(e.code))' `
-	if got := must(t, s, get+allowed+"/x"); got != "200 allowed\n" {
-		t.Errorf("the allowed server: %q", got)
-	}
-	if got := must(t, s, get+other+"/x"); strings.Contains(got, "other") || !strings.HasPrefix(got, "403") {
-		t.Errorf("another server: %q", got)
-	}
-	const direct = `node -e 'require("http").get(process.argv[1], { agent: new (require("http").Agent)({}) }, (r) => console.log(r.statusCode)).on("error", (e) => console.log(e.code))' `
-	for _, url := range []string{allowed, other} {
-		if got := must(t, s, "unset http_proxy NODE_USE_ENV_PROXY; "+direct+url); got != "ECONNREFUSED\n" {
-			t.Errorf("past the proxy: %q", got)
+	each(t, func(t *testing.T, o sandbox.Options) {
+		serve := func(text string) string {
+			s := httptest.NewServer(nethttp.HandlerFunc(func(w nethttp.ResponseWriter, _ *nethttp.Request) { _, _ = io.WriteString(w, text) }))
+			t.Cleanup(s.Close)
+			return s.URL
 		}
-	}
-	s2 := open(t, o, sandbox.Rights{})
-	if got := must(t, s2, "echo $http_proxy$https_proxy; cat /proc/net/tcp | wc -l"); got != "\n1\n" {
-		t.Errorf("without rules: %q", got)
-	}
+		allowed, other := serve("allowed"), serve("other")
+		rule, err := http.ParseRule(allowed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Site = capability.NewSite(t.TempDir(), func(capability.Level, string) {})
+		defer func() { _ = o.Site.Close() }()
+		s := open(t, o, sandbox.Rights{Network: []http.Rule{rule}})
+		const get = `node -e 'const [proxy, url] = [new URL(process.env.http_proxy), process.argv[1]];
+	require("http").get({ host: proxy.hostname, port: proxy.port, path: url, headers: { host: new URL(url).host } }, (r) => { let t = ""; r.on("data", (d) => t += d); r.on("end", () => console.log(r.statusCode, t)); }).on("error", (e) => console.log(e.code))' `
+		if got := must(t, s, get+allowed+"/x"); got != "200 allowed\n" {
+			t.Errorf("the allowed server: %q", got)
+		}
+		if got := must(t, s, get+other+"/x"); strings.Contains(got, "other") || !strings.HasPrefix(got, "403") {
+			t.Errorf("another server: %q", got)
+		}
+		const direct = `node -e 'require("http").get(process.argv[1], { agent: new (require("http").Agent)({}) }, (r) => console.log(r.statusCode)).on("error", (e) => console.log(e.code))' `
+		for _, url := range []string{allowed, other} {
+			if got := must(t, s, "unset http_proxy NODE_USE_ENV_PROXY; "+direct+url); got != "ECONNREFUSED\n" {
+				t.Errorf("past the proxy: %q", got)
+			}
+		}
+		s2 := open(t, o, sandbox.Rights{})
+		if got := must(t, s2, "echo $http_proxy$https_proxy; cat /proc/net/tcp | wc -l"); got != "\n1\n" {
+			t.Errorf("without rules: %q", got)
+		}
+	})
 }
 
 // TestNetworkForms reads rules of a network, and compares them.

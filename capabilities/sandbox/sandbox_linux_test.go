@@ -4,21 +4,60 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/stilehost/stile/capabilities/sandbox"
+	"github.com/stilehost/stile/capabilities/sandbox/internal/dockerd"
 	"github.com/stilehost/stile/capabilities/workspace"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if stopDocker != nil {
+			if err := stopDocker(); err != nil {
+				fmt.Println(err)
+				code = 1
+			}
+		}
+		os.Exit(code)
+	}), goleak.IgnoreAnyFunction("github.com/stilehost/stile/capabilities/sandbox/internal/dockerd.Start.func1")) // waits for dockerd
+}
 
-// home is a folder for sandboxes of one test.
+// docker is a docker of these tests, which the first that needs it starts.
+var (
+	docker     = sync.OnceValues(func() (*dockerd.Server, error) { return dockerd.Start(context.Background(), true, nil) })
+	stopDocker func() error
+)
+
+// each runs a test over every runtime.
+func each(t *testing.T, test func(t *testing.T, o sandbox.Options)) {
+	t.Helper()
+	for _, runtime := range []string{"crun", "runc", "podman", "docker"} {
+		t.Run(runtime, func(t *testing.T) {
+			if runtime == "docker" {
+				s, err := docker()
+				if err != nil {
+					t.Fatal(err)
+				}
+				stopDocker = s.Stop
+				t.Setenv("DOCKER_HOST", s.Host)
+			}
+			o := home(t)
+			o.Runtime = runtime
+			test(t, o)
+		})
+	}
+}
+
+// home is a folder for sandboxes of one test, which the first runtime that is installed makes.
 func home(t *testing.T) sandbox.Options {
 	return sandbox.Options{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
 }
@@ -181,69 +220,71 @@ func read(t *testing.T, d *workspace.Directory, path string) string {
 
 // TestBothWays copies a tree in, changes it on both sides, and copies it back, into a workspace and into a directory of the machine.
 func TestBothWays(t *testing.T) {
-	for name, directory := range map[string]func(*testing.T) *workspace.Directory{
-		"workspace": store,
-		"disk":      func(t *testing.T) *workspace.Directory { return disk(t, t.TempDir()) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, d := open(t, home(t), sandbox.Rights{}), directory(t)
-			write(t, d, "a.txt", "one")
-			write(t, d, "dir/b.sh", "#!/bin/sh\necho hi")
-			write(t, d, "gone", "x")
-			for _, err := range []error{
-				d.SetMode(t.Context(), "dir/b.sh", 0o755), d.MakeDirectory(t.Context(), "empty"), d.MakeLink(t.Context(), "link", "dir/b.sh"),
-			} {
-				if err != nil {
-					t.Fatal(err)
+	each(t, func(t *testing.T, o sandbox.Options) {
+		for name, directory := range map[string]func(*testing.T) *workspace.Directory{
+			"workspace": store,
+			"disk":      func(t *testing.T) *workspace.Directory { return disk(t, t.TempDir()) },
+		} {
+			t.Run(name, func(t *testing.T) {
+				s, d := open(t, o, sandbox.Rights{}), directory(t)
+				write(t, d, "a.txt", "one")
+				write(t, d, "dir/b.sh", "#!/bin/sh\necho hi")
+				write(t, d, "gone", "x")
+				for _, err := range []error{
+					d.SetMode(t.Context(), "dir/b.sh", 0o755), d.MakeDirectory(t.Context(), "empty"), d.MakeLink(t.Context(), "link", "dir/b.sh"),
+				} {
+					if err != nil {
+						t.Fatal(err)
+					}
 				}
-			}
-			if got := summary(push(t, s, d, "")); got != "+a.txt +dir +dir/b.sh +empty +gone +link" {
-				t.Errorf("push: %s", got)
-			}
-			if got := must(t, s, "cat a.txt; ./link; ls -d empty; stat -c '%a %U' dir/b.sh"); got != "onehi\nempty\n755 root\n" {
-				t.Errorf("in the sandbox: %q", got)
-			}
-			if got := summary(push(t, s, d, "")) + summary(pull(t, s, d, "")); got != "" {
-				t.Errorf("nothing changed, and %s was copied", got)
-			}
-			must(t, s, "printf 2 > a.txt; rm gone; rmdir empty; mkdir -p new/deep; echo n > new/deep/n; chmod 600 new/deep/n; touch dir/b.sh; ln -s n new/deep/l; rm link; mkdir link; echo x > link/x")
-			if got := summary(pull(t, s, d, "")); got != "+link/x +new +new/deep +new/deep/l +new/deep/n -empty -gone ~a.txt ~link" {
-				t.Errorf("pull: %s", got)
-			}
-			if got := read(t, d, "a.txt") + read(t, d, "new/deep/n") + read(t, d, "link/x"); got != "2n\nx\n" {
-				t.Errorf("in the directory: %q", got)
-			}
-			if st, err := d.Stat(t.Context(), "new/deep/n"); err != nil || st.Mode != 0o600 {
-				t.Errorf("got %+v, %v", st, err)
-			}
-			if got := summary(pull(t, s, d, "")) + summary(push(t, s, d, "")); got != "" {
-				t.Errorf("nothing changed, and %s was copied", got)
-			}
-
-			// Both sides change.
-			must(t, s, "printf sandbox > a.txt; printf same > same; printf s > dir/b.sh; rm -r new")
-			write(t, d, "a.txt", "directory")
-			write(t, d, "same", "same")
-			write(t, d, "other", "o")
-			write(t, d, "new/deep/n", "kept")
-			for range 2 { // a conflict stays until somebody resolves it
-				if got := summary(pull(t, s, d, "")); got != "!a.txt !new !new/deep !new/deep/n +a.txt.sandbox -new/deep/l ~dir/b.sh" && got != "!a.txt !new !new/deep !new/deep/n" {
+				if got := summary(push(t, s, d, "")); got != "+a.txt +dir +dir/b.sh +empty +gone +link" {
+					t.Errorf("push: %s", got)
+				}
+				if got := must(t, s, "cat a.txt; ./link; ls -d empty; stat -c '%a %U' dir/b.sh"); got != "onehi\nempty\n755 root\n" {
+					t.Errorf("in the sandbox: %q", got)
+				}
+				if got := summary(push(t, s, d, "")) + summary(pull(t, s, d, "")); got != "" {
+					t.Errorf("nothing changed, and %s was copied", got)
+				}
+				must(t, s, "printf 2 > a.txt; rm gone; rmdir empty; mkdir -p new/deep; echo n > new/deep/n; chmod 600 new/deep/n; touch dir/b.sh; ln -s n new/deep/l; rm link; mkdir link; echo x > link/x")
+				if got := summary(pull(t, s, d, "")); got != "+link/x +new +new/deep +new/deep/l +new/deep/n -empty -gone ~a.txt ~link" {
 					t.Errorf("pull: %s", got)
 				}
-			}
-			if got := read(t, d, "a.txt") + " " + read(t, d, "a.txt.sandbox") + " " + read(t, d, "new/deep/n"); got != "directory sandbox kept" {
-				t.Errorf("got %s", got)
-			}
-			got := summary(push(t, s, d, ""))
-			if got != "!a.txt !new/deep/n +new +new/deep +new/deep/n +other ~a.txt" && !strings.HasPrefix(got, "!a.txt") {
-				t.Errorf("push: %s", got)
-			}
-			t.Log(got)
-			if got := must(t, s, "cat a.txt; echo; cat a.txt.sandbox*; echo; cat new/deep/n other same"); !strings.HasPrefix(got, "directory\nsandbox") || !strings.HasSuffix(got, "\nkeptosame") {
-				t.Errorf("got %q", got)
-			}
-		})
-	}
+				if got := read(t, d, "a.txt") + read(t, d, "new/deep/n") + read(t, d, "link/x"); got != "2n\nx\n" {
+					t.Errorf("in the directory: %q", got)
+				}
+				if st, err := d.Stat(t.Context(), "new/deep/n"); err != nil || st.Mode != 0o600 {
+					t.Errorf("got %+v, %v", st, err)
+				}
+				if got := summary(pull(t, s, d, "")) + summary(push(t, s, d, "")); got != "" {
+					t.Errorf("nothing changed, and %s was copied", got)
+				}
+
+				// Both sides change.
+				must(t, s, "printf sandbox > a.txt; printf same > same; printf s > dir/b.sh; rm -r new")
+				write(t, d, "a.txt", "directory")
+				write(t, d, "same", "same")
+				write(t, d, "other", "o")
+				write(t, d, "new/deep/n", "kept")
+				for range 2 { // a conflict stays until somebody resolves it
+					if got := summary(pull(t, s, d, "")); got != "!a.txt !new !new/deep !new/deep/n +a.txt.sandbox -new/deep/l ~dir/b.sh" && got != "!a.txt !new !new/deep !new/deep/n" {
+						t.Errorf("pull: %s", got)
+					}
+				}
+				if got := read(t, d, "a.txt") + " " + read(t, d, "a.txt.sandbox") + " " + read(t, d, "new/deep/n"); got != "directory sandbox kept" {
+					t.Errorf("got %s", got)
+				}
+				got := summary(push(t, s, d, ""))
+				if got != "!a.txt !new/deep/n +new +new/deep +new/deep/n +other ~a.txt" && !strings.HasPrefix(got, "!a.txt") {
+					t.Errorf("push: %s", got)
+				}
+				t.Log(got)
+				if got := must(t, s, "cat a.txt; echo; cat a.txt.sandbox*; echo; cat new/deep/n other same"); !strings.HasPrefix(got, "directory\nsandbox") || !strings.HasSuffix(got, "\nkeptosame") {
+					t.Errorf("got %q", got)
+				}
+			})
+		}
+	})
 }
 
 // TestManyFiles copies 10,000 files, changes 10, and copies them back.

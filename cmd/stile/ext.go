@@ -14,6 +14,7 @@ import (
 	"github.com/stilehost/stile/capabilities/browser"
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/sandbox"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/policy"
@@ -171,6 +172,7 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 	e.state = extension.NewState(n.home, s.log, n.cache, n.keys)
 	e.state.Configure(http.Kind, http.Options{Credentials: n.secrets, Own: &e.own})
 	e.state.Configure(browser.Kind, n.browser)
+	e.state.Configure(sandbox.Kind, n.sandbox)
 	if e.npm, err = npm.New(npm.Options{CacheDir: n.cache, KeyDir: n.keys, Bundler: bundler(), Progress: n.progress, Logger: n.logger}); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stilehost/stile/capabilities/browser"
 	"github.com/stilehost/stile/capabilities/code"
 	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/sandbox"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/evaluate"
@@ -141,6 +142,7 @@ func (c *callFlags) call(
 	defer func() { err = errors.Join(err, state.Close()) }()
 	state.Configure(http.Kind, http.Options{Credentials: n.secrets})
 	state.Configure(browser.Kind, n.browser)
+	state.Configure(sandbox.Kind, n.sandbox)
 	state.Configure(tools.Kind, tools.Loader(func(ctx context.Context, files []string) (*tools.Toolbox, error) { return n.toolbox(ctx, state, files) }))
 	state.Configure(code.Kind, code.Evaluator(evaluate.New(evaluate.Options{Toolchain: n.toolchain}).Run))
 	env, err := state.Env(ctx, bindings)

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/stilehost/stile/capabilities/sandbox"
 	"github.com/stilehost/stile/capabilities/sandbox/images"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 type sandboxCommand struct {
@@ -19,12 +21,13 @@ type sandboxCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*sandboxCommand) Help() string {
-	return `A sandbox is a container with real programs, for tools that have a binding of the kind sandbox. It needs Linux, root, and crun or runc; stile doctor says what is missing.
+	return `A sandbox is a container with real programs, for tools that have a binding of the kind sandbox. It needs Linux, root, and crun, runc, podman or docker, of which STILE_SANDBOX names one; stile doctor says what is missing.
 
 Examples:
 
     stile sandbox image ls
-    stile run task.ts build --bind box=sandbox:host --bind files=dir:.,rw`
+    stile run task.ts build --bind box=sandbox:host --bind files=dir:.,rw
+    STILE_SANDBOX=podman stile doctor`
 }
 
 type sandboxImage struct {
@@ -214,12 +217,32 @@ func (s *streams) made(i images.Image, err error, asJSON bool) error {
 	return err
 }
 
-// sandboxes starts a small sandbox, and says which of its limits hold.
+// sandboxes starts a small sandbox, and says which of its limits hold. If nobody chose what makes containers, it tries all that is installed.
 func (e *examination) sandboxes(ctx context.Context) {
-	const remedy = "If you need sandboxes: Linux, root, and crun or runc (apt-get install crun). Everything else works without them."
-	checks, err := sandbox.Probe(ctx, sandbox.Options{Dir: filepath.Join(e.home, "sandbox")})
+	const remedy = "If you need sandboxes: Linux, root, and crun, runc, podman or docker (apt-get install crun). Everything else works without them."
+	o := e.sandbox
+	o.Dir = filepath.Join(e.home, "sandbox")
+	e.trySandbox(ctx, "sandbox", remedy, o)
+	if e.sandbox.Runtime != "" {
+		return
+	}
+	first := true
+	for _, o.Runtime = range sandbox.Runtimes {
+		if _, err := exec.LookPath(o.Runtime); err != nil {
+			continue
+		}
+		if first { // it was tried already
+			first = false
+			continue
+		}
+		e.trySandbox(ctx, "sandbox "+o.Runtime, "STILE_SANDBOX="+o.Runtime+" would choose it.", o)
+	}
+}
+
+func (e *examination) trySandbox(ctx context.Context, check, remedy string, o sandbox.Options) {
+	checks, err := sandbox.Probe(ctx, o)
 	if err != nil {
-		e.add("sandbox", statusOK, remedy, "not here: %v", err)
+		e.add(check, statusOK, remedy, "not here: %s", printable.Short(err.Error(), 600))
 		return
 	}
 	var holds, fails []string
@@ -235,8 +258,8 @@ func (e *examination) sandboxes(ctx context.Context) {
 	}
 	text := fmt.Sprintf("%s; verified limits: %s", holds[0], strings.Join(holds[1:], ", "))
 	if len(fails) > 0 {
-		e.add("sandbox", statusWarning, "The kernel lacks these cgroup controllers.", "%s; not verified: %s", text, strings.Join(fails, ", "))
+		e.add(check, statusWarning, "The kernel lacks these cgroup controllers.", "%s; not verified: %s", text, strings.Join(fails, ", "))
 		return
 	}
-	e.add("sandbox", statusOK, "", "%s", text)
+	e.add(check, statusOK, "", "%s", text)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/browser"
+	"github.com/stilehost/stile/capabilities/sandbox"
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
@@ -49,6 +50,7 @@ type settings struct {
 	record  retention
 	user    string // the person's name; empty for the operating system's user
 	browser browser.EngineOptions
+	sandbox sandbox.Options
 }
 
 // readSettings makes all paths absolute, so that they stay valid if the current folder changes.
@@ -87,7 +89,29 @@ func readSettings() (settings, error) {
 	default:
 		return settings{}, usagef("STILE_BROWSER is %q; write confined or unconfined", value)
 	}
-	return settings{home, rebuilt, keyFolder(home), engine, keyring, record, os.Getenv("STILE_USER"), web}, nil
+	boxes, err := parseSandbox(os.Getenv("STILE_SANDBOX"))
+	if err != nil {
+		return settings{}, err
+	}
+	return settings{home, rebuilt, keyFolder(home), engine, keyring, record, os.Getenv("STILE_USER"), web, boxes}, nil
+}
+
+// parseSandbox reads the value of STILE_SANDBOX.
+func parseSandbox(value string) (o sandbox.Options, err error) {
+	if value == "" {
+		return o, nil
+	}
+	for word := range strings.SplitSeq(value, ",") {
+		switch {
+		case word == "without-user-namespace":
+			o.WithoutUserNamespace = true
+		case o.Runtime == "" && (slices.Contains(sandbox.Runtimes, word) || filepath.IsAbs(word)):
+			o.Runtime = word
+		default:
+			return o, usagef("STILE_SANDBOX is %q; write %s or the path of one of them, and without-user-namespace, or both with a comma between", value, strings.Join(sandbox.Runtimes, ", "))
+		}
+	}
+	return o, nil
 }
 
 // keyFolder is the folder with the key of the cache. A new home has no key. It uses the key in the user's standard home, if there is

@@ -689,5 +689,7 @@ func TestDamagedNote(t *testing.T) {
 	if err := sleeper.Process.Kill(); err != nil {
 		t.Error(err)
 	}
-	<-ended
+	if err := <-ended; err == nil {
+		t.Error("it ended by itself")
+	}
 }

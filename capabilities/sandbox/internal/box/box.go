@@ -11,11 +11,14 @@ import (
 	"time"
 )
 
+// Runtimes are what can make a container.
+var Runtimes = []string{"crun", "runc", "podman", "docker"}
+
 // Options says how boxes are made on this machine. The zero value of a field means its default.
 type Options struct {
 	// Dir is a folder for what boxes need while they run. It must be this user's own.
 	Dir string
-	// Runtime is the OCI runtime: "crun", "runc", or the path of one of them. Default: the first that is installed.
+	// Runtime is one of [Runtimes], or the path of one of them. Default: the first that is installed.
 	Runtime string
 	// Storage says where the files of a box are: "memory", or "disk", a file of the box's size. Default: disk where the machine can.
 	Storage string

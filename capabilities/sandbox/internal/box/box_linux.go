@@ -281,12 +281,16 @@ func (b *Box) check(o Options, l Limits) error {
 // Verified says which limits could be read back after the start.
 func (b *Box) Verified() []Check { return slices.Clone(b.verified) }
 
-// Runtime is the program that runs the box, and whether it is in a user namespace.
+// Runtime is the program that runs the box, whether it is in a user namespace, and the version of cgroups by which it is limited.
 func (b *Box) Runtime() string {
+	namespace, version := "in a user namespace", 1
 	if b.first == 0 {
-		return b.runtime.name() + ", without a user namespace"
+		namespace = "without a user namespace"
 	}
-	return b.runtime.name() + ", in a user namespace"
+	if b.cgroups.unified {
+		version = 2
+	}
+	return fmt.Sprintf("%s, %s, with cgroups of version %d", b.runtime.name(), namespace, version)
 }
 
 // Network names the network namespace of the box. It has a loopback interface and nothing else. What a program outside listens on in it is

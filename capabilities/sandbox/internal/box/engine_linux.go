@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -495,33 +494,29 @@ func (e *engine) remove(b *Box) error {
 	if !e.docker {
 		return nil // what it knows is in the memory of the thread
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*closing)
-	defer cancel()
 	return until("docker did not remove a container", func() (bool, error) {
-		_, err := e.output(ctx, b, nil, "rm", "--force", b.id)
-		if err == nil {
+		cmd := e.command("rm", "--force", b.id)
+		end := time.AfterFunc(2*closing, func() { _ = cmd.Process.Kill() })
+		defer end.Stop()
+		out, err := cmd.CombinedOutput()
+		said := strings.ToLower(string(out))
+		switch {
+		case err == nil, strings.Contains(said, "no such container"):
 			return true, nil
-		}
-		said := strings.ToLower(err.Error())
-		if strings.Contains(said, "already in progress") { // by itself, since its processes have ended
+		case strings.Contains(said, "already in progress"): // by itself, since its processes have ended
 			return false, nil
+		default:
+			return false, fmt.Errorf("docker rm: %w: %.300s", err, out)
 		}
-		if strings.Contains(said, "no such container") {
-			return true, nil
-		}
-		return false, err
 	})
 }
 
 // removeLeft removes the container that a docker still has of a box whose process died.
 func removeLeft(dir string) error {
 	text, err := os.ReadFile(filepath.Join(dir, engineFile))
-	if err != nil {
+	path, host, whole := strings.Cut(string(text), "\n")
+	if err != nil || !whole || !exists(path) { // a file that was cut off is older than the container
 		return ignoreMissing(err)
 	}
-	path, host, _ := strings.Cut(string(text), "\n")
-	if err := newDockerAt(path, host).remove(&Box{id: name(dir)}); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove a container: %w", err)
-	}
-	return nil
+	return newDockerAt(path, host).remove(&Box{id: name(dir)})
 }

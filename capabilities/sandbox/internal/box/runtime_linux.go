@@ -40,7 +40,7 @@ type ociRuntime interface {
 // findRuntime returns the runtime of a name, or the first that is installed. crun starts processes in a quarter of runc's time, and engines
 // take longer.
 func findRuntime(name string) (ociRuntime, error) {
-	names := []string{"crun", "runc", "podman", "docker"}
+	names := Runtimes
 	if name != "" {
 		names = []string{name}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,9 +39,7 @@ func Start(ctx context.Context, users bool, more map[string]any) (*Server, error
 	if users {
 		config["userns-remap"] = "nobody:nogroup"
 	}
-	for name, value := range more {
-		config[name] = value
-	}
+	maps.Copy(config, more)
 	text, err := json.Marshal(config)
 	if err != nil {
 		return nil, err
