@@ -90,6 +90,19 @@ func noSwap() bool {
 	return err == nil && strings.Count(string(text), "\n") <= 1
 }
 
+// forbidSwap has a cgroup of version 2 use no swap: docker takes "no more with swap than without" for no limit there.
+func (c cgroups) forbidSwap(path string) error {
+	if !c.unified {
+		return nil
+	}
+	file, err := os.OpenFile(filepath.Join(c.folder("memory", path), "memory.swap.max"), os.O_WRONLY, 0)
+	if err != nil {
+		return ignoreMissing(err) // this kernel does not limit swap
+	}
+	_, err = file.WriteString("0")
+	return errors.Join(err, file.Close())
+}
+
 // freeze stops all processes of a cgroup and of those below it, and returns once they stand.
 func (c cgroups) freeze(path string) error {
 	if c.unified {

@@ -273,6 +273,9 @@ func (e *engine) furnish(b *Box) error {
 	if err := foreign(b.pid); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
+	if err := b.cgroups.forbidSwap(b.cgroup); err != nil {
+		return err
+	}
 	trees, err := b.take(e.devices)
 	defer func() {
 		for _, t := range trees {
