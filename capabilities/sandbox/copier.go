@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -28,14 +29,16 @@ type Directory interface {
 	Writable(operation string) error
 	// Admits returns an error if nothing can have this path.
 	Admits(path string) error
-	// Survey visits everything. A directory comes before what is in it.
-	Survey(ctx context.Context, visit func(trees.Entry) error) error
+	// Survey visits everything, a directory before what is in it, and returns the version. If known is the version and not "", it visits
+	// nothing. A directory without versions returns "".
+	Survey(ctx context.Context, known string, visit func(trees.Entry) error) (version string, err error)
 	// Look visits what is at these paths.
 	Look(ctx context.Context, paths []string, visit func(trees.Entry) error) error
 	// Load reads files. It leaves out those that are gone.
 	Load(ctx context.Context, paths []string, use func(path string, size int64, content io.Reader) error) error
-	// Apply makes changes in their order, and says for each why it was not made. It updates what is there After it.
-	Apply(ctx context.Context, changes []trees.Change) ([]error, error)
+	// Apply makes changes in their order, and says for each why it was not made. It updates what is there After it. version is that of the
+	// directory, if nothing else has changed it since it had the version known; otherwise "".
+	Apply(ctx context.Context, known string, changes []trees.Change) (outcomes []error, version string, err error)
 }
 
 // tree is the working tree of a machine. Its paths are relative to the top. No operation follows a link.
@@ -63,7 +66,23 @@ func (b below) at(p string) string { return path.Join(b.folder, p) }
 type place struct{ directory, folder string }
 
 // history is what two trees had in common after their last copy.
-type history struct{ states map[string]state }
+type history struct {
+	states map[string]*state
+	// version is that of the directory at its last survey, with what pulls have changed since. undone are the paths that had changed then and
+	// were not copied.
+	version string
+	undone  map[string]bool
+	// round counts surveys.
+	round int
+}
+
+// at is the state of a path, which may be new.
+func (h *history) at(p string) state {
+	if s := h.states[p]; s != nil {
+		return *s
+	}
+	return state{}
+}
 
 type digest [sha256.Size]byte
 
@@ -71,6 +90,8 @@ type digest [sha256.Size]byte
 type state struct {
 	inside, outside *trees.Entry
 	digest          digest // of a file
+	// seenInside and seenOutside are the last surveys that saw it.
+	seenInside, seenOutside int
 }
 
 // What the host's own work costs, for each path that it looks at and each byte that it reads and hashes.
@@ -93,22 +114,28 @@ type copier struct {
 	allowed []string
 	most    int64 // bytes of files together, as their sizes say: files can have holes
 
-	in, out map[string]trees.Entry
-	hashed  map[string]digest // of files inside, this time
-	touched []string          // paths whose state was remembered
+	in, out map[string]trees.Entry // of what changed, or was looked at
+	hashed  map[string]digest      // of files inside, this time
+	// repositories are folders inside that git would take for its own.
+	repositories map[string]bool
+	touched      []string // paths whose state was remembered
 	// ignored are paths inside with something that has no place in the directory. That does not mean that they were removed.
 	ignored map[string]bool
 }
 
-// surveyInside looks at everything in the sandbox, and returns the paths that changed, in order.
+// surveyInside looks at everything in the sandbox, and returns the paths that changed, in order. It keeps nothing of the others.
 func (c *copier) surveyInside() ([]string, error) {
-	c.in, c.hashed, c.ignored = map[string]trees.Entry{}, map[string]digest{}, map[string]bool{}
+	c.in, c.hashed, c.ignored, c.repositories = map[string]trees.Entry{}, map[string]digest{}, map[string]bool{}, map[string]bool{}
+	h := c.history
+	h.round++
 	skip := func(path, reason string) {
 		c.ignored[path] = true
 		c.changes.note(&c.changes.Skipped, path, reason)
 	}
 	var size int64
+	count := 0
 	err := c.inside.Survey(c.inside.folder, func(e trees.Entry) error {
+		count++
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
@@ -120,13 +147,20 @@ func (c *copier) surveyInside() ([]string, error) {
 			}
 		}
 		delete(c.ignored, e.Path)
-		c.in[e.Path] = e
+		noteRepository(c.repositories, e.Path)
+		was := h.states[e.Path]
+		if was != nil {
+			was.seenInside = h.round
+		}
+		if was == nil || changedSince(was.inside, &e) {
+			c.in[e.Path] = e
+		}
 		return nil
 	}, skip)
 	if err != nil {
 		return nil, err
 	}
-	changed := c.paths(c.in, func(s state) *trees.Entry { return s.inside })
+	changed := c.changed(c.in, func(p string, s *state) bool { return s.inside != nil && s.seenInside != h.round && !c.isIgnored(p) })
 	fit := changed[:0]
 	for _, p := range changed {
 		if e, is := c.in[p]; is {
@@ -138,16 +172,48 @@ func (c *copier) surveyInside() ([]string, error) {
 		}
 		fit = append(fit, p)
 	}
-	return fit, abi.Work(c.ctx, time.Duration(len(c.in))*perPath)
+	return fit, abi.Work(c.ctx, time.Duration(count)*perPath)
 }
 
-// surveyOutside looks at everything in the directory, and returns the paths that changed, in order.
+// surveyOutside returns the paths of the directory that changed, in order. It looks at everything, unless the directory has the version of
+// the last time.
 func (c *copier) surveyOutside() ([]string, error) {
 	c.out = map[string]trees.Entry{}
-	if err := c.outside.Survey(c.ctx, c.addOutside); err != nil {
+	h := c.history
+	h.round++
+	count := 0
+	version, err := c.outside.Survey(c.ctx, h.version, func(e trees.Entry) error {
+		count++
+		was := h.states[e.Path]
+		if was == nil || changedSince(was.outside, &e) {
+			c.out[e.Path] = e
+		}
+		if was != nil {
+			was.seenOutside = h.round
+		}
+		return c.ctx.Err()
+	})
+	if err != nil {
 		return nil, err
 	}
-	return c.paths(c.out, func(s state) *trees.Entry { return s.outside }), abi.Work(c.ctx, time.Duration(len(c.out))*perPath)
+	if err := abi.Work(c.ctx, time.Duration(count)*perPath); err != nil {
+		return nil, err
+	}
+	if version != "" && version == h.version {
+		changed := slices.Sorted(maps.Keys(h.undone))
+		return changed, c.lookOutsideAt(changed)
+	}
+	changed := c.changed(c.out, func(p string, s *state) bool { return s.outside != nil && s.seenOutside != h.round })
+	h.version, h.undone = version, make(map[string]bool, len(changed))
+	for _, p := range changed {
+		h.undone[p] = true
+	}
+	return changed, nil
+}
+
+// changedSince reports whether an entry may differ from what was there after the last copy.
+func changedSince(was, is *trees.Entry) bool {
+	return was == nil || was.Recent || !trees.Equal(was, is)
 }
 
 func (c *copier) addOutside(e trees.Entry) error {
@@ -178,10 +244,14 @@ func (c *copier) lookOutside(paths []string) error {
 	for _, p := range paths {
 		both = append(both, p, beside(p))
 	}
-	if err := c.outside.Look(c.ctx, both, c.addOutside); err != nil {
+	return c.lookOutsideAt(both)
+}
+
+func (c *copier) lookOutsideAt(paths []string) error {
+	if err := c.outside.Look(c.ctx, paths, c.addOutside); err != nil {
 		return err
 	}
-	return abi.Work(c.ctx, time.Duration(len(both))*perPath)
+	return abi.Work(c.ctx, time.Duration(len(paths))*perPath)
 }
 
 // unfit says why something in the sandbox has no place in a directory.
@@ -195,16 +265,11 @@ func (c *copier) unfit(e trees.Entry) string {
 	return ""
 }
 
-// paths are all that exist on a side, or did after the last copy, in order. Only those that changed on one side are of interest.
-func (c *copier) paths(side map[string]trees.Entry, of func(state) *trees.Entry) []string {
-	var changed []string
-	for p, e := range side {
-		if was := of(c.history.states[p]); was == nil || !trees.Equal(was, &e) || was.Recent {
-			changed = append(changed, p)
-		}
-	}
+// changed are the paths of a side that are new or differ from those after the last copy, and those that are gone, in order.
+func (c *copier) changed(side map[string]trees.Entry, gone func(string, *state) bool) []string {
+	changed := slices.Collect(maps.Keys(side))
 	for p, s := range c.history.states {
-		if _, is := side[p]; !is && of(s) != nil && !c.isIgnored(p) {
+		if _, is := side[p]; !is && gone(p, s) {
 			changed = append(changed, p)
 		}
 	}
@@ -297,14 +362,16 @@ func sameMode(a, b *trees.Entry) bool {
 
 // remember keeps what both sides have at a path now.
 func (c *copier) remember(path string, in, out *trees.Entry, d digest) {
-	if c.history.states == nil {
-		c.history.states = map[string]state{}
+	h := c.history
+	if h.states == nil {
+		h.states = map[string]*state{}
 	}
+	delete(h.undone, path)
 	if in == nil && out == nil {
-		delete(c.history.states, path)
+		delete(h.states, path)
 		return
 	}
-	c.history.states[path] = state{in, out, d}
+	h.states[path] = &state{inside: in, outside: out, digest: d}
 	c.touched = append(c.touched, path)
 }
 
@@ -312,8 +379,7 @@ func (c *copier) remember(path string, in, out *trees.Entry, d digest) {
 func (c *copier) settle() {
 	now := time.Now()
 	for _, p := range c.touched {
-		s := c.history.states[p]
-		s.inside.Settle(now)
+		c.history.at(p).inside.Settle(now)
 	}
 }
 

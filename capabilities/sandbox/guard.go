@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"maps"
 	"path"
 	"strings"
 
@@ -29,14 +30,18 @@ func newGuard(c *copier) *guard {
 	if !g.active {
 		return g
 	}
-	for _, side := range []map[string]trees.Entry{c.in, c.out} {
-		for p := range side {
-			if folder, name := path.Split(p); strings.EqualFold(name, "HEAD") || strings.EqualFold(name, "commondir") {
-				g.repositories[strings.ToLower(strings.TrimSuffix(folder, "/"))] = true
-			}
-		}
+	maps.Copy(g.repositories, c.repositories)
+	for p := range c.out {
+		noteRepository(g.repositories, p)
 	}
 	return g
+}
+
+// noteRepository adds the folder of a path if git would take it for its own.
+func noteRepository(repositories map[string]bool, p string) {
+	if folder, name := path.Split(p); strings.EqualFold(name, "HEAD") || strings.EqualFold(name, "commondir") {
+		repositories[strings.ToLower(strings.TrimSuffix(folder, "/"))] = true
+	}
 }
 
 // refuses says why a path is not copied to the directory. "" means that it is.

@@ -24,7 +24,7 @@ func pull(c *copier) error {
 	// Only where something changed in the sandbox does it matter what the directory has.
 	var doubtful []string
 	for _, p := range changed {
-		was, out := c.history.states[p], find(c.out, p)
+		was, out := c.history.at(p), find(c.out, p)
 		if out != nil && out.Kind == trees.File && (was.outside == nil || !trees.Equal(was.outside, out) || out.Recent) {
 			doubtful = append(doubtful, p)
 		}
@@ -49,7 +49,11 @@ func pull(c *copier) error {
 	}
 	slices.Reverse(removals) // what is in a folder goes before the folder
 	all := append(removals, additions...)
-	outcomes, err := c.outside.Apply(c.ctx, all)
+	if len(all) == 0 {
+		return nil
+	}
+	outcomes, version, err := c.outside.Apply(c.ctx, c.history.version, all)
+	c.history.version = version
 	for i, outcome := range outcomes {
 		c.pulled(all[i], outcome)
 	}
@@ -58,7 +62,7 @@ func pull(c *copier) error {
 
 // decidePull returns the change of the directory for a path that changed in the sandbox, or nil.
 func (c *copier) decidePull(p string, digests map[string]digest, guard *guard) (*trees.Change, error) {
-	was, in, out := c.history.states[p], find(c.in, p), find(c.out, p)
+	was, in, out := c.history.at(p), find(c.in, p), find(c.out, p)
 	var din, dout digest
 	var err error
 	if in != nil && in.Kind == trees.File {
@@ -87,9 +91,8 @@ func (c *copier) decidePull(p string, digests map[string]digest, guard *guard) (
 		c.remember(p, in, out, din)
 		return nil, nil
 	case insideSame: // only its times changed
-		if was.inside != nil {
-			was.inside = in
-			c.history.states[p] = was
+		if s := c.history.states[p]; s != nil && s.inside != nil {
+			s.inside = in
 		}
 		return nil, nil
 	}

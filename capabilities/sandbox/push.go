@@ -92,7 +92,7 @@ func (c *copier) place(p string, made func(at string) error) error {
 
 // unchanged reports whether the sandbox still has at a path what it had after the last copy.
 func (c *copier) unchanged(p string) (bool, error) {
-	was, in := c.history.states[p].inside, find(c.in, p)
+	was, in := c.history.at(p).inside, find(c.in, p)
 	switch {
 	case !alike(in, was) || !sameMode(in, was):
 		return false, nil
@@ -100,7 +100,7 @@ func (c *copier) unchanged(p string) (bool, error) {
 		return true, nil
 	}
 	d, err := c.digestInside(*in)
-	return d == c.history.states[p].digest, err
+	return d == c.history.at(p).digest, err
 }
 
 // giveWay makes a place for the directory's version. What the sandbox changed there is kept beside it.
@@ -224,7 +224,7 @@ func (c *copier) pushed(p string, before, out *trees.Entry, d digest, err error)
 
 // pushFile copies a file. If the sandbox has a file of the same size, the content is compared first.
 func (c *copier) pushFile(p string, out trees.Entry, size int64, content io.Reader) error {
-	was, in := c.history.states[p], find(c.in, p)
+	was, in := c.history.at(p), find(c.in, p)
 	out.Size = size
 	if in != nil && in.Kind == trees.File && in.Size == size && size <= maxCompared {
 		whole, err := io.ReadAll(io.LimitReader(content, maxCompared+1))

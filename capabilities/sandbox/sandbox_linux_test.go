@@ -327,3 +327,35 @@ func TestManyFiles(t *testing.T) {
 		})
 	}
 }
+
+// TestPushedLater has a push leave something undone. The next one does it, although the workspace has not changed since.
+func TestPushedLater(t *testing.T) {
+	s, d := open(t, home(t), sandbox.Rights{}), store(t)
+	write(t, d, "dir/a", "a")
+	push(t, s, d, "")
+	must(t, s, "touch dir/own")
+	if err := d.Remove(t.Context(), "dir", true); err != nil {
+		t.Fatal(err)
+	}
+	if got := summary(push(t, s, d, "")); got != "-dir/a" {
+		t.Errorf("push: %s", got)
+	}
+	must(t, s, "rm dir/own")
+	if got := summary(push(t, s, d, "")); got != "-dir" {
+		t.Errorf("push: %s", got)
+	}
+	// What a pull leaves undone, because the workspace has changed, is a change of the workspace.
+	write(t, d, "b", "1")
+	push(t, s, d, "")
+	must(t, s, "echo sandbox > b; echo c > c")
+	write(t, d, "b", "2")
+	if got := summary(pull(t, s, d, "")); got != "!b +b.sandbox +c" {
+		t.Errorf("pull: %s", got)
+	}
+	if got := summary(push(t, s, d, "")); got != "!b +b.sandbox ~b" && got != "!b ~b" {
+		t.Errorf("push: %s", got)
+	}
+	if got := must(t, s, "cat b"); got != "2" {
+		t.Errorf("got %q", got)
+	}
+}

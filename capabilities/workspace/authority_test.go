@@ -52,7 +52,7 @@ var mutators = map[string]struct {
 	},
 	"Remove": {func(ctx context.Context, d *Directory) error { return d.Remove(ctx, "a.md", true) }, "remove /a.md"},
 	"Apply": {func(ctx context.Context, d *Directory) error {
-		_, err := d.Apply(ctx, []trees.Change{{Path: "a.md"}})
+		_, _, err := d.Apply(ctx, "", []trees.Change{{Path: "a.md"}})
 		return err
 	}, "write /a.md"},
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -49,15 +50,27 @@ func (d *Directory) Admits(path string) error {
 	return err
 }
 
-// Survey visits everything below the directory. A directory comes before its content.
-func (d *Directory) Survey(ctx context.Context, visit func(trees.Entry) error) error {
-	return d.view(ctx, "read", func(o *op) error {
-		if t, ok := o.files.(*tree); ok {
-			return t.survey(visit)
+// Survey visits everything below the directory, a directory before its content, and returns the version of the workspace. If the version is
+// known, it visits nothing. A directory on disk has no version, which is "".
+func (d *Directory) Survey(ctx context.Context, known string, visit func(trees.Entry) error) (version string, err error) {
+	err = d.view(ctx, "read", func(o *op) error {
+		t, stored := o.files.(*tree)
+		if !stored {
+			return o.files.(*folder).survey("", visit)
 		}
-		return o.files.(*folder).survey("", visit)
+		now, err := t.usage()
+		if err != nil {
+			return err
+		}
+		if version = versionText(now.version); version == known {
+			return nil
+		}
+		return t.survey(visit)
 	})
+	return version, err
 }
+
+func versionText(version int64) string { return strconv.FormatInt(version, 10) }
 
 // Look visits what is at some paths.
 func (d *Directory) Look(ctx context.Context, paths []string, visit func(trees.Entry) error) error {
@@ -173,14 +186,15 @@ func (d *Directory) Load(ctx context.Context, paths []string, use func(path stri
 
 // Apply makes changes, in their order, in transactions of some changes each. A directory must come before what is in it, and after
 // what is removed from it. The errors say for each change why it was not made: abi.ErrConflict if there was something other than
-// expected. After an error of Apply itself, later changes were not made.
-func (d *Directory) Apply(ctx context.Context, changes []trees.Change) ([]error, error) {
-	outcomes := make([]error, len(changes))
+// expected. After an error of Apply itself, later changes were not made. version is that of the workspace afterwards, as Survey returns it. It
+// is "" if somebody else has changed the workspace since it had the version known.
+func (d *Directory) Apply(ctx context.Context, known string, changes []trees.Change) (outcomes []error, version string, err error) {
+	outcomes, version = make([]error, len(changes)), known
 	if len(changes) == 0 {
-		return nil, nil
+		return nil, known, nil
 	}
 	if err := d.writable("write /" + changes[0].Path); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	together := len(changes) > syncedApart
 	for from := 0; from < len(changes); {
@@ -192,11 +206,16 @@ func (d *Directory) Apply(ctx context.Context, changes []trees.Change) ([]error,
 			to++
 		}
 		if err := abi.Charge(ctx, int(size)); err != nil {
-			return outcomes[:from], err
+			return outcomes[:from], "", err
 		}
+		var next string
 		err := d.update(ctx, "write", func(o *op) (err error) {
 			if f, ok := o.files.(*folder); ok {
 				f.unsynced = together
+			}
+			next = ""
+			if t, ok := o.files.(*tree); ok && versionText(t.before.version) == version {
+				next = versionText(t.before.version + 1) // each transaction counts
 			}
 			if _, err := o.ensure(); err != nil {
 				return err
@@ -220,14 +239,14 @@ func (d *Directory) Apply(ctx context.Context, changes []trees.Change) ([]error,
 			return nil
 		})
 		if err != nil {
-			return outcomes[:from], err
+			return outcomes[:from], "", err
 		}
-		from = to
+		from, version = to, next
 	}
 	if disk, ok := d.volume.(*Disk); ok && together {
-		return outcomes, diskError("", syncAll(disk.root))
+		return outcomes, "", diskError("", syncAll(disk.root))
 	}
-	return outcomes, nil
+	return outcomes, version, nil
 }
 
 // apply makes one change. refused says why it was not made.

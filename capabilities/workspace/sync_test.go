@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ func testApply(t *testing.T, d *Directory) {
 	seen := map[string]*trees.Entry{}
 	survey := func() {
 		clear(seen)
-		if err := d.Survey(ctx, func(e trees.Entry) error { seen[e.Path] = &e; return nil }); err != nil {
+		if _, err := d.Survey(ctx, "", func(e trees.Entry) error { seen[e.Path] = &e; return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -47,7 +48,7 @@ func testApply(t *testing.T, d *Directory) {
 		file("../x", "x", nil),
 		file("x/../y", "x", nil),
 	}
-	outcomes, err := d.Apply(ctx, changes)
+	outcomes, _, err := d.Apply(ctx, "", changes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,5 +77,56 @@ func testApply(t *testing.T, d *Directory) {
 	looked := 0
 	if err := d.Look(ctx, []string{"a", "gone", "dir/c", "../a", "a/b"}, func(trees.Entry) error { looked++; return nil }); err != nil || looked != 2 {
 		t.Errorf("looked at %d, %v", looked, err)
+	}
+}
+
+// TestVersions surveys a workspace only if somebody else has changed it.
+func TestVersions(t *testing.T) {
+	d := opened(t, Options{}).Workspace("w")
+	ctx := t.Context()
+	survey := func(known string) (version string, visited int) {
+		t.Helper()
+		version, err := d.Survey(ctx, known, func(trees.Entry) error { visited++; return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return version, visited
+	}
+	apply := func(known string, n int) string {
+		t.Helper()
+		changes := make([]trees.Change, n)
+		for i := range changes {
+			changes[i] = trees.Change{Path: fmt.Sprintf("f%d", i), After: &trees.Entry{Size: 1}, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("x")), nil }}
+		}
+		_, version, err := d.Apply(ctx, known, changes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return version
+	}
+	write(t, d, "a", "1")
+	now, n := survey("")
+	if again, more := survey(now); n != 1 || again != now || more != 0 {
+		t.Errorf("visited %d, and then %d of version %s, %s", n, more, now, again)
+	}
+	if now = apply(now, 2*appliedFiles); now == "" { // in two transactions
+		t.Error("its own changes are unknown")
+	}
+	if again, more := survey(now); again != now || more != 0 {
+		t.Errorf("visited %d after its own changes, of version %s, %s", more, now, again)
+	}
+	write(t, d, "a", "2")
+	if again, more := survey(now); again == now || more != 2*appliedFiles+1 {
+		t.Errorf("visited %d after a change by somebody else", more)
+	}
+	if got := apply(now, 1); got != "" {
+		t.Errorf("a change by somebody else before is in version %s", got)
+	}
+	now, _ = survey("")
+	if err := d.SetMode(ctx, "a", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again, more := survey(now); again == now || more == 0 {
+		t.Error("a mode is no change")
 	}
 }
