@@ -229,7 +229,7 @@ func (l *Ladder) Run(ctx context.Context, c Code) (host.Result, error) {
 	if err != nil {
 		return host.Result{}, err
 	}
-	return evaluator.Do(ctx, toolchain.Body(toolchain.Program{Name: c.Name, Text: body}), host.Request{
+	return evaluator.Do(ctx, toolchain.Body(toolchain.Program{Name: c.Name, Text: body, ImportsFirst: true}), host.Request{
 		Tool: toolchain.BodyTool, User: l.options.User, Input: c.Input, Env: env, Limits: l.options.Limits, Recorder: l.kit.recorder(), Begin: c.Begin,
 	})
 }

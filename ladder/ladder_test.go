@@ -466,6 +466,19 @@ func TestImports(t *testing.T) {
 	if built, ok := errors.AsType[*toolchain.BuildError](err); !ok || built.Problems[0].Line != 2 {
 		t.Errorf("a mistake: %v", err)
 	}
+	for code, want := range map[string]string{
+		`const { dot } = await import("dot"); return dot(1);`:                      `"dot" cannot be imported here: import statements come first in the code, as in import * as module from "dot"`,
+		"import { dot } from \"dot\";\nreturn (await import(\"./near\")).default;": `"./near" cannot be imported here: import statements come first`,
+		"const a = 1;\nimport { dot } from \"dot\";\nreturn dot(a);":               "import statements come first in the code: move this one",
+		`const a = 1; import { dot } from "dot"; return dot(a);`:                   "import statements come first in the code: move this one",
+		`const a = 1; import dot from "dot"; return dot(a);`:                       "import statements come first in the code: move this one",
+		`return require("dot").dot(1);`:                                            `modules are imported by statements that come first in the code, as in import * as module from "name"`,
+		`const name = "dot"; return (await import(name)).dot(1);`:                  `could not load module 'dot': modules are imported by statements that come first in the code`,
+	} {
+		if _, err := l.Run(t.Context(), Code{Text: code}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
 	for _, missing := range []string{"node:fs", "./near", "dot/none"} {
 		_, err = l.Run(t.Context(), Code{Text: "import { dot } from \"dot\";\nimport no from '" + missing + "';\nreturn no;"})
 		if built, ok := errors.AsType[*toolchain.BuildError](err); !ok || built.Problems[0].File != "code.ts" || built.Problems[0].Line != 2 || built.Problems[0].Column != 16 {

@@ -34,6 +34,15 @@ var lineEnd = lazyregexp.New("\r\n|[" + jslex.LineEnds + "]")
 // importing matches a line with an import statement, which is not allowed in a function.
 var importing = lazyregexp.New(`^\s*import\s*["\'{*\pL_$]`)
 
+// importBefore matches what comes before the first token that cannot follow import in an expression.
+var importBefore = lazyregexp.New(`[;{}\s]import\s*$`)
+
+// isImport reports whether a mistake in a line comes from an import statement.
+func (p Program) isImport(line string, column int) bool {
+	before := []rune(line)
+	return importing.MatchString(line) || importBefore.MatchString(string(before[:min(max(0, column-1), len(before))]))
+}
+
 // lines are the lines of the body.
 func (p Program) lines() []string {
 	return lineEnd.Split(strings.TrimSuffix(strings.TrimPrefix(p.Text, bodyHead), bodyTail), -1)
@@ -67,8 +76,11 @@ func (p Program) lower(err error) error {
 			if at.Line = max(at.Line-p.above, 0); at.Line > last {
 				at.Line, at.Column, at.Text = last, utf8.RuneCountInString(text)+1, at.Text+" at the end of the code"
 				at.Snippet = Snippet(text, at.Column)
-			} else if at.Line > 0 && importing.MatchString(lines[at.Line-1]) {
+			} else if at.Line > 0 && p.isImport(lines[at.Line-1], at.Column) {
 				at.Text = "this code cannot import: it has only input, env and tools; write an extension to import something"
+				if p.ImportsFirst {
+					at.Text = "import statements come first in the code: move this one before everything else"
+				}
 			} else if at.Text == `Unexpected "export"` {
 				at.Text = "this code cannot export: it is the body of a function, and its result is what it returns; use stile run for a file that exports tools"
 			}

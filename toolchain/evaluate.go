@@ -121,6 +121,9 @@ type Program struct {
 	// Name is its name in errors and stacks. Its ending names the language. Default: code.ts.
 	Name string
 	Text string
+	// ImportsFirst says that [BodyImports] has read the import statements with which the code may begin. What the code cannot import
+	// elsewhere, it can import there, and errors say so.
+	ImportsFirst bool
 
 	above int // lines of Text that are not the author's
 }
@@ -290,33 +293,44 @@ func (p Program) explain(err error) error {
 			at := thrown.Frames[0]
 			problem.Line, problem.Column = at.Line, at.Column
 		} else if line, column, name := p.imports(thrown.Failure.Message); name != "" {
-			problem.Line, problem.Column, problem.Text = line, column, notBuilt(name)
+			problem.Line, problem.Column, problem.Text = line, column, p.notBuilt(name)
 		}
 		if thrown.Failure.Message == noRequire {
-			problem.Text += requireInstead
+			problem.Text += p.requireInstead()
 		}
 	case errors.As(err, &failed):
 		if failed.Failure.Message == noRequire {
-			failed.Failure.Message += requireInstead
+			failed.Failure.Message += p.requireInstead()
 		}
 		line, column, name := p.imports(failed.Failure.Message)
 		if name == "" {
+			if p.ImportsFirst && notLoaded.MatchString(failed.Failure.Message) { // a computed name
+				failed.Failure.Message += p.requireInstead()
+			}
 			return err
 		}
-		problem.Line, problem.Column, problem.Text = line, column, notBuilt(name)
+		problem.Line, problem.Column, problem.Text = line, column, p.notBuilt(name)
 	default:
 		return err
 	}
 	return &BuildError{[]Problem{problem}}
 }
 
-// The engine's message about code that calls require, and what we add to it.
-const (
-	noRequire      = "require is not defined"
-	requireInstead = `: code that is not built loads no modules; stile build makes a component with all that it imports`
-)
+// noRequire is the engine's message about code that calls require.
+const noRequire = "require is not defined"
 
-func notBuilt(name string) string {
+// requireInstead is what we add to it.
+func (p Program) requireInstead() string {
+	if p.ImportsFirst {
+		return `: modules are imported by statements that come first in the code, as in import * as module from "name"`
+	}
+	return ": code that is not built loads no modules; stile build makes a component with all that it imports"
+}
+
+func (p Program) notBuilt(name string) string {
+	if p.ImportsFirst && !strings.HasSuffix(name, jsxRuntime) {
+		return fmt.Sprintf("%q cannot be imported here: import statements come first in the code, as in import * as module from %q", name, name)
+	}
 	if strings.HasSuffix(name, jsxRuntime) {
 		return fmt.Sprintf("JSX needs %q: code that is not built has nothing but %q; stile build makes a component with all that it imports", name, sdkName)
 	}
