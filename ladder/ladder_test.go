@@ -427,7 +427,17 @@ func TestRun(t *testing.T) {
 }
 
 // oneDot resolves the package is-odd by hand.
-type oneDot struct{ asked [][]string }
+type oneDot struct {
+	asked  [][]string
+	builds int
+}
+
+func (p *oneDot) Count(context.Context) error {
+	if p.builds++; p.builds > 1 {
+		return errors.New("too many builds")
+	}
+	return nil
+}
 
 func (p *oneDot) Resolve(_ context.Context, imports []string) (fs.FS, []byte, error) {
 	p.asked = append(p.asked, imports)
@@ -451,6 +461,13 @@ func TestImports(t *testing.T) {
 	if len(packages.asked) != 2 || len(packages.asked[0]) != 1 || packages.asked[0][0] != "dot" {
 		t.Errorf("asked for %v", packages.asked)
 	}
+	if packages.builds != 1 {
+		t.Errorf("%d builds were counted", packages.builds)
+	}
+	if _, err := l.Run(t.Context(), Code{Text: "import { dot } from \"dot\";\nimport { extension } from \"stile\";\nreturn dot(1);"}); err == nil || err.Error() != "too many builds" {
+		t.Errorf("a build that does not count: %v", err)
+	}
+	packages.builds = -100
 	_, err := newKit(t).Open(Options{Rung: Isolate, Packages: packages}).Run(t.Context(), Code{Text: code})
 	if !errors.As(err, new(*RungError)) || !strings.Contains(err.Error(), "import of dot needs the rung npm (2)") {
 		t.Errorf("below the rung: %v", err)
@@ -497,6 +514,8 @@ func (p packagesOf) Resolve(ctx context.Context, imports []string) (fs.FS, []byt
 	}
 	return found.FS, found.Lock, nil
 }
+
+func (packagesOf) Count(context.Context) error { return nil }
 
 func realPackages(t *testing.T) Packages {
 	t.Helper()

@@ -23,6 +23,8 @@ type Packages interface {
 	// Resolve returns the packages, in the form of npm.Resolution, and a lock that names their versions and content. An error says what
 	// is wrong with them, or who has to allow them.
 	Resolve(ctx context.Context, imports []string) (packages fs.FS, lock []byte, err error)
+	// Count counts a build of packages for code, before it begins. An error refuses it.
+	Count(ctx context.Context) error
 }
 
 // codeFile is the name of code without one.
@@ -68,6 +70,11 @@ func (l *Ladder) withPackages(ctx context.Context, text string, modules []string
 	bindings := interfaces(env)
 	key := keyOf(bindings) + strings.Join(modules, "\n") + "\n" + sha256hex.Of(lock)
 	return l.kit.packaged.get(ctx, l.options.User, key, func() (*toolchain.Evaluator, error) {
+		if p := l.options.Packages; p != nil {
+			if err := p.Count(ctx); err != nil {
+				return nil, err
+			}
+		}
 		t, err := l.kit.options.Toolchain(ctx)
 		if err != nil {
 			return nil, err

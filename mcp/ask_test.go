@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/internal/cache/cachetest"
 	"github.com/stilehost/stile/toolchain/npm"
 )
@@ -140,6 +141,52 @@ func TestCodePackages(t *testing.T) {
 	}
 	if asked != 2 {
 		t.Errorf("asked %d times", asked)
+	}
+	// A new policy takes back what a person has allowed, also from code that runs.
+	const ladders = `"ladder": [{"agents": ["low"], "rung": "isolate"}, {"rung": "npm", "permissions": {"workspace": "read-write"}}], "persons": ["editor"]`
+	set := func(text string) {
+		t.Helper()
+		p, err := policy.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.manager.SetPolicy(p)
+	}
+	set(`{` + ladders + `, "packages": ["is-odd"], "limits": {"nesting": 7}}`)
+	if got := does[codeOutput](editor, "code_run", code("is-even")); got.Result != false || asked != 3 {
+		t.Errorf("got %v, after %d questions", got.Result, asked)
+	}
+	set(`{` + ladders + `, "packages": ["is-odd"], "limits": {"nesting": 7}}`) // the same one
+	if got := does[codeOutput](editor, "code_run", code("is-even")); got.Result != false || asked != 3 {
+		t.Errorf("got %v, after %d questions", got.Result, asked)
+	}
+	ended := make(chan string)
+	for _, name := range []string{"is-odd", "is-even"} { // the policy names one, a person allows the other
+		go func() {
+			ended <- text(editor.tool("code_run", object{"code": fmt.Sprintf(
+				"import f from %q;\nawait env.workspace.write(%[1]q, \"\"); for (;;) await new Promise((r) => setTimeout(r, 5));", name)}))
+		}()
+		for text(editor.tool("workspace_find", object{"glob": name})) != name {
+			select {
+			case said := <-ended:
+				t.Fatal(said)
+			default:
+			}
+		}
+	}
+	set(`{` + ladders + `}`)
+	for range 2 {
+		if said := <-ended; !strings.Contains(said, "cannot be imported: it was allowed when the code began, and is not any more") {
+			t.Errorf("got %s", said)
+		}
+	}
+	// Builds of packages count.
+	set(`{` + ladders + `, "packages": ["*"], "limits": {"buildsPerHour": 1}}`)
+	if r := editor.tool("code_run", object{"code": "import * as a from \"is-odd\";\nimport * as b from \"is-even\";\nreturn !a && !b;"}); !strings.Contains(text(r), "the limit of 1 builds an hour is reached") {
+		t.Errorf("got %s", text(r))
+	}
+	if got := does[codeOutput](editor, "code_run", code("is-even")); got.Result != false { // which is built
+		t.Errorf("got %v", got.Result)
 	}
 	if r := editor.tool("code_run", code("is-odd-that-nobody-has-published")); !strings.Contains(text(r), "is-odd-that-nobody-has-published") {
 		t.Errorf("got %s", text(r))

@@ -253,14 +253,20 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 		return nil, err
 	}
 	o.Ask = r.asker(ctx)
-	o.Packages = r.options.Manager.CodePackages(r.viewer, o.Ask)
+	packages := r.options.Manager.CodePackages(r.viewer, o.Ask)
+	o.Packages = packages
 	o.Limits.Wall = cmp.Or(o.Limits.Wall, codeTime)
 	env, err := r.defaults(ctx)
 	if err != nil {
 		return nil, err
 	}
-	result, err := r.options.Ladder.Open(o).Run(ctx, ladder.Code{Text: in.Code, Input: in.Input, Env: env})
+	run, done := packages.Within(ctx)
+	defer done()
+	result, err := r.options.Ladder.Open(o).Run(run, ladder.Code{Text: in.Code, Input: in.Input, Env: env})
 	if err != nil {
+		if withdrawn, ok := errors.AsType[*lifecycle.PackagesError](context.Cause(run)); ok {
+			return r.fail(withdrawn, result.Usage)
+		}
 		if thrown, ok := errors.AsType[*host.GuestError](err); ok && toolchain.Unbound(thrown.Failure) != "" {
 			thrown.Failure.Message += "; code_run cannot have it: write an extension, and ask for it in the manifest"
 		}

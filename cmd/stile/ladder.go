@@ -106,13 +106,19 @@ func (c *ladderCommand) Run(ctx context.Context, s *streams) error {
 				return nil
 			}
 		}
-		o.Packages = e.CodePackages(viewer, o.Ask)
+		packages := e.CodePackages(viewer, o.Ask)
+		o.Packages = packages
+		run, done := packages.Within(ctx)
+		defer done()
 		var result host.Result
 		if l := e.ladders.Open(o); tool {
 			result, err = l.Call(ctx, ladder.Call{Tool: c.Task, Input: input, Env: defaults})
 		} else {
 			program.Input, program.Env = input, defaults
-			result, err = l.Run(ctx, program)
+			result, err = l.Run(run, program)
+			if withdrawn, ok := errors.AsType[*lifecycle.PackagesError](context.Cause(run)); ok {
+				err = withdrawn
+			}
 		}
 		switch {
 		case errors.As(err, new(*ladder.RungError)):

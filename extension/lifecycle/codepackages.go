@@ -12,6 +12,8 @@ import (
 
 	"github.com/dustin/go-humanize/english"
 
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/toolchain/npm"
 )
@@ -22,6 +24,9 @@ type CodePackages struct {
 	manager *Manager
 	viewer  Viewer
 	ask     func(ctx context.Context, question string, done func(approved bool, err error)) error
+
+	mu       sync.Mutex
+	resolved []npm.Package // what the code imports itself
 }
 
 // PackagesError reports packages that nobody has allowed.
@@ -38,13 +43,83 @@ func (e *PackagesError) Error() string {
 
 // CodePackages returns the packages for a viewer's code. ask asks a person, as [Manager.Ask] does. If it is nil, no person is asked.
 func (m *Manager) CodePackages(v Viewer, ask func(ctx context.Context, question string, done func(approved bool, err error)) error) *CodePackages {
-	return &CodePackages{m, v, ask}
+	return &CodePackages{manager: m, viewer: v, ask: ask}
 }
 
-// allowedPackages are what persons have allowed the code of agents, by viewer, name, version and integrity, until the process ends.
-type allowedPackages struct {
+// Within returns a context for a run of code. It ends when the code may no longer have the packages that it has resolved: because of a new
+// policy, or because no active extension declares them any more. The cause is a *[PackagesError]. Call done after the run.
+func (p *CodePackages) Within(ctx context.Context) (run context.Context, done func()) {
+	run, cancel := context.WithCancelCause(ctx)
+	runs := &p.manager.codeRuns
+	runs.mu.Lock()
+	defer runs.mu.Unlock()
+	if runs.all == nil {
+		runs.all = map[*CodePackages]context.CancelCauseFunc{}
+	}
+	runs.all[p] = cancel
+	return run, func() {
+		runs.mu.Lock()
+		delete(runs.all, p)
+		runs.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+// codeRuns are the runs of code under way.
+type codeRuns struct {
 	mu  sync.Mutex
-	all map[string]bool
+	all map[*CodePackages]context.CancelCauseFunc
+}
+
+// endCodeRuns ends runs of code that may no longer have their packages.
+func (m *Manager) endCodeRuns() {
+	m.codeRuns.mu.Lock()
+	defer m.codeRuns.mu.Unlock()
+	for p, cancel := range m.codeRuns.all {
+		p.mu.Lock()
+		packages := p.resolved
+		p.mu.Unlock()
+		if gone := p.unnamed(m.policy.Load(), packages); len(gone) > 0 {
+			cancel(&PackagesError{gone, "it was allowed when the code began, and is not any more"})
+		}
+	}
+}
+
+// unnamed are the packages that neither the policy, nor an extension, nor a person allows.
+func (p *CodePackages) unnamed(by *policy.Policy, packages []npm.Package) []string {
+	if len(packages) == 0 {
+		return nil
+	}
+	keys := map[string]string{}
+	var names []string
+	for _, d := range packages {
+		keys[d.Name] = p.key(d)
+		names = append(names, d.Name)
+	}
+	return slices.DeleteFunc(by.Unnamed(names, p.manager.declaredFor(p.viewer)), func(name string) bool { return p.manager.codeAllows.has(keys[name]) })
+}
+
+func (p *CodePackages) key(d npm.Package) string {
+	return strings.Join([]string{p.viewer.String(), d.Name, d.Version, d.Integrity}, "\n")
+}
+
+// Count counts a build of packages for code towards the limit of builds in the agent's scope, or in that of a user without an agent. The error
+// is a *[BudgetError] if there were too many.
+func (p *CodePackages) Count(ctx context.Context) error {
+	scope := extension.Scope{Kind: extension.Agent, Owner: p.viewer.Agent}
+	if p.viewer.Agent == "" {
+		scope = extension.Scope{Kind: extension.User, Owner: p.viewer.User}
+	}
+	_, err := p.manager.count(ctx, scope)
+	return err
+}
+
+// allowedPackages are what persons have allowed the code of agents, by viewer, name, version and integrity, until the policy changes or the
+// process ends.
+type allowedPackages struct {
+	mu      sync.Mutex
+	all     map[string]bool
+	cleared int
 }
 
 // personTime is how long code waits for a person to allow packages.
@@ -58,13 +133,31 @@ func (a *allowedPackages) has(key string) bool {
 	return a.all[key]
 }
 
-func (a *allowedPackages) add(key string) {
+// round counts how often the set was cleared.
+func (a *allowedPackages) round() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.cleared
+}
+
+// add adds an entry, unless the set was cleared since the round.
+func (a *allowedPackages) add(round int, key string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.cleared != round {
+		return false
+	}
 	if a.all == nil || len(a.all) >= maxAllowed {
 		a.all = map[string]bool{}
 	}
 	a.all[key] = true
+	return true
+}
+
+func (a *allowedPackages) clear() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all, a.cleared = nil, a.cleared+1
 }
 
 // resolutions are what code has imported lately, so that code which imports the same again waits for nothing.
@@ -117,18 +210,22 @@ func (p *CodePackages) Resolve(ctx context.Context, imports []string) (packages 
 		return nil, nil, err
 	}
 	direct := map[string]npm.Package{}
-	var names []string
 	for _, d := range found.Packages {
 		if d.Direct {
 			direct[d.Name] = d
-			names = append(names, d.Name)
 		}
 	}
-	key := func(name string) string {
-		d := direct[name]
-		return strings.Join([]string{p.viewer.String(), name, d.Version, d.Integrity}, "\n")
-	}
-	unnamed := slices.DeleteFunc(m.Policy().Unnamed(names, m.declaredFor(p.viewer)), func(name string) bool { return m.codeAllows.has(key(name)) })
+	defer func() {
+		if err == nil { // from now on, the run ends when they are withdrawn
+			p.mu.Lock()
+			p.resolved = append(p.resolved, slices.Collect(maps.Values(direct))...)
+			p.mu.Unlock()
+			m.endCodeRuns()
+		}
+	}()
+	now := m.Policy() // asked before the answer of a person counts, so that none outlasts a policy
+	round := m.codeAllows.round()
+	unnamed := p.unnamed(now, slices.Collect(maps.Values(direct)))
 	if len(unnamed) == 0 {
 		return found.FS, found.Lock, nil
 	}
@@ -165,7 +262,9 @@ func (p *CodePackages) Resolve(ctx context.Context, imports []string) (packages 
 		return nil, nil, &PackagesError{unnamed, "a person said no"}
 	}
 	for _, name := range unnamed {
-		m.codeAllows.add(key(name))
+		if !m.codeAllows.add(round, p.key(direct[name])) {
+			return nil, nil, &PackagesError{unnamed, "the operator's policy has changed while a person was asked; run the code again"}
+		}
 	}
 	return found.FS, found.Lock, nil
 }

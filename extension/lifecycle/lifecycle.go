@@ -114,6 +114,7 @@ type Manager struct {
 	questions    questions // wait for a person
 	codePackages resolutions
 	codeAllows   allowedPackages // by persons, for code that is no extension
+	codeRuns     codeRuns
 
 	climbing sync.Mutex          // held while ladders are looked up or made
 	ladders  map[string]*rungsOf // by the name of an agent
@@ -213,6 +214,10 @@ func (m *Manager) SetPolicy(p *policy.Policy) {
 	m.setting.Lock()
 	defer m.setting.Unlock()
 	before := m.policy.Swap(p)
+	if !reflect.DeepEqual(before, p) {
+		m.codeAllows.clear()
+	}
+	m.endCodeRuns()
 	m.options.State.SetHosts(p.Hosts)
 	m.endLadders(before, p) // a ladder that is opened from now on has the new hosts
 	m.options.State.SetRoom(capability.Room{Owner: p.Limits.KeptPerScope, All: p.Limits.Kept})
@@ -264,5 +269,6 @@ func (m *Manager) watch(ctx context.Context) {
 			}
 		}
 		failed = said
+		m.endCodeRuns()
 	}
 }
