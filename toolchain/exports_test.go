@@ -35,7 +35,7 @@ const exportsEntry = `
 import { implement, WitError } from "./bindings";
 export { define, enter, finish, now, turn } from "./bindings";
 const all = (...args: any[]) => args.reduce((sum, v) => sum + Number(v), 0);
-implement("test:exports/all", {
+const handlers: Record<string, (...args: any[]) => any> = {
   flat: (a, b, c, d, e, f) => a + Number(b) + c + d + (e.tag === "neither" ? 0 : Number(e.val)) + (f === undefined ? 0 : f ? 0.25 : 0.125),
   spilled: (...args) => BigInt(all(...args)),
   text: (v) => v + v,
@@ -46,7 +46,8 @@ implement("test:exports/all", {
   throws: () => { throw new Error("x"); },
   wrong: () => "text",
   refuses: () => { throw new WitError(7); },
-});
+};
+implement("test:exports/all", Object.fromEntries(Object.entries(handlers).map(([name, run]) => [name, { run }])));
 export function register() {}
 `
 

@@ -23,6 +23,9 @@ const s64 = new BigInt64Array(memory, 8), u64 = new BigUint64Array(memory, 8);
 const { fromCodePoint } = String;
 const { create, defineProperty } = Object;
 const { isInteger } = Number;
+const resolve: (value: unknown) => Promise<any> = Promise.resolve.bind(Promise);
+const { then } = Promise.prototype;
+const { apply } = Reflect;
 
 /** A case of a WIT variant. */
 export interface Variant {
@@ -332,7 +335,8 @@ function cases(
       const index = split(value);
       i32[at >> 2] = index;
       inner[index]?.lower(at + 8, payloadOf(value));
-      for (const high of narrow[index]) i32[(at + high) >> 2] = 0;
+      const high = narrow[index];
+      for (let i = 0; i < high.length; i++) i32[(at + high[i]) >> 2] = 0; // without an iterator, like all that each call runs
     },
   };
 }
@@ -361,11 +365,18 @@ function enumeration(info: TypeInfo): Codec {
 function option(info: TypeInfo): Codec {
   const payloads = [null, info.element];
   if (world.types[info.element!].kind !== "option") {
-    const { load, lift } = codec(info.element!);
-    const { store, lower } = cases(info, payloads, (value) => (value === undefined || value === null ? 0 : 1), (value) => value, () => {});
+    const { load, store, lift } = codec(info.element!);
+    const { lower } = cases(info, payloads, (value) => (value === undefined || value === null ? 0 : 1), (value) => value, () => {});
     return {
       load: (at) => (u8[at] === 0 ? undefined : load(at + info.payload!)),
-      store,
+      store: (at, value) => {
+        if (value === undefined || value === null) {
+          u8[at] = 0;
+          return;
+        }
+        u8[at] = 1;
+        store(at + info.payload!, value);
+      },
       lift: (at) => (u8[at] === 0 ? undefined : lift(at + 8)),
       lower,
     };
@@ -560,13 +571,27 @@ function resourceClass(info: World["resources"][number], construct?: (...args: a
 }
 
 const interfaces = new Map<string, RawInterface>();
-const implementations = new Map<string, Record<string, (...args: any[]) => any>>();
+const implementations = new Map<string, Record<string, Handler>>();
 const exported: Export[] = [];
 
 interface Export extends FunctionInfo {
   interface: string;
+  /** Whether it continues the current call. */
+  resumes: boolean;
+  handler?: Handler;
   lift(): any[];
-  lower?(value: any): void;
+  /** Passes a result. A function whose type is no `result` cannot fail. */
+  lower(failed: boolean, value: any): void;
+}
+
+/** What implements an exported function. */
+export interface Handler {
+  /** A parameter that is a handle is a number, of which `own` makes an object. May return a promise. */
+  run(...args: any[]): any;
+  /** Makes the result of what `run` returned. */
+  returned?(value: any): any;
+  /** Makes the error case of what either of them threw. Only a WitError becomes one. */
+  thrown?(error: unknown): unknown;
 }
 
 /** The imported interface of this name, without version: "stile:capability/kv". */
@@ -574,8 +599,13 @@ export function iface(name: string): RawInterface | undefined {
   return interfaces.get(name);
 }
 
-/** Sets the handlers of an exported interface. A handler may return a promise. A WitError that it throws becomes the error case. */
-export function implement(name: string, handlers: Record<string, (...args: any[]) => any>): void {
+/** The object of a handle that an export was called with, of the first resource of an interface. */
+export function own(resource: string, index: number): Raw {
+  return new classes[world.resources.findIndex((r) => r.interface === resource)](lifted, index);
+}
+
+/** Sets the handlers of an exported interface. */
+export function implement(name: string, handlers: Record<string, Handler>): void {
   implementations.set(name, handlers);
 }
 
@@ -658,30 +688,55 @@ function defineFunction(target: RawInterface, info: FunctionInfo): void {
 }
 
 function exportOf(name: string, info: FunctionInfo): Export {
-  const { params, spilled, result, indirect } = info;
-  const take = params.map((p) => (spilled === null ? codec(p.type).lift : codec(p.type).load));
+  const { params, spilled } = info;
+  const take = params.map(({ type }) => {
+    if (world.types[type].kind === "own") return (at: number) => i32[at >> 2];
+    return spilled === null ? codec(type).lift : codec(type).load;
+  });
   const offsets = spilled === null ? flatOffsets(params) : world.types[spilled].fields!.map((f) => f.offset);
-  const lift = () => {
+  const [a, b, c] = take;
+  const [at, bt, ct] = offsets.map((offset) => block + offset);
+  const three = () => [a(at), b(bt), c(ct)]; // of a call: as few steps as possible
+  const any = () => {
     const base = spilled === null ? block : i32[block >> 2];
     const args = [];
     for (let i = 0; i < take.length; i++) args[i] = take[i](base + offsets[i]);
     if (spilled !== null) host(FREE, base);
     return args;
   };
-  if (result === null) return { ...info, interface: name, lift };
+  const lift = spilled === null && take.length === 3 ? three : any;
+  return { ...info, interface: name, resumes: name === stepwise && info.name === "resume", lift, lower: returning(info) };
+}
+
+/** How a function returns a value, or throws. */
+function returning({ result, indirect }: FunctionInfo): Export["lower"] {
+  const plain = (pass: (value: any) => void) => (failed: boolean, value: any) => {
+    if (failed) throw value;
+    pass(value);
+  };
+  if (result === null) return plain(() => {});
   const { store, lower } = codec(result);
-  const { size } = world.types[result];
-  return {
-    ...info,
-    interface: name,
-    lift,
-    lower: indirect
-      ? (value) => {
-          const base = allocate(size);
-          store(base, value);
-          i32[block >> 2] = base;
-        }
-      : (value) => lower(block, value),
+  const { size, kind, cases, payload } = world.types[result];
+  const pass = (value: any) => {
+    if (!indirect) return lower(block, value);
+    const base = allocate(size);
+    store(base, value);
+    i32[block >> 2] = base;
+  };
+  if (kind !== "result") return plain(pass);
+  const check = (failed: boolean, value: any) => {
+    if (failed && !(value instanceof WitError)) throw value;
+    return failed ? value.payload : value;
+  };
+  if (!indirect) return (failed, value) => pass({ tag: failed ? "err" : "ok", val: check(failed, value) });
+  // The result of a call: as few steps as possible.
+  const [ok, err] = cases!.map((c) => (c.type === null ? () => {} : codec(c.type).store));
+  return (failed, value) => {
+    const given = failed ? check(true, value) : value;
+    const base = allocate(size);
+    u8[base] = failed ? 1 : 0;
+    (failed ? err : ok)(base + payload!, given);
+    i32[block >> 2] = base;
   };
 }
 
@@ -689,7 +744,11 @@ function exportOf(name: string, info: FunctionInfo): Export {
 export const stepwise = "stile:extension/stepwise";
 
 // The event loop of one call of an export, or of all steps of a call.
-let current: { export: Export; settled: boolean; failed: boolean; value: any };
+let current: Export;
+let calls = 0; // what an earlier call left behind settles nothing
+let settled = false;
+let failed = false;
+let outcome: any;
 let waiting: { pollable: Raw; resolve: () => void }[] = [];
 // Resolvers of pollables that are ready. Each turn resolves one, so that all its jobs run before the next.
 let ready: (() => void)[] = [];
@@ -702,34 +761,43 @@ export function wait(pollable: Raw): Promise<void> {
 
 /** Starts a call of an export, by its index, with the arguments in the slots. */
 export function enter(index: number): void {
-  release(0);
-  if (exported[index].interface === stepwise && exported[index].name === "resume") {
-    current.export = exported[index];
+  if (holding > 0) release(0);
+  current = exported[index];
+  if (current.resumes) {
     poll();
     return;
   }
-  const call = (current = { export: exported[index], settled: false, failed: false, value: undefined });
-  void serve(call, call.export.lift());
-}
-
-async function serve(call: typeof current, args: any[]): Promise<void> {
+  settled = false;
+  const call = ++calls;
+  const handler = (current.handler ??= implementations.get(current.interface)![current.name]);
+  const threw = (error: unknown) => settle(call, true, handler.thrown ? handler.thrown(error) : error);
+  const returned = (value: unknown) => {
+    try {
+      settle(call, false, handler.returned ? handler.returned(value) : value);
+    } catch (error) {
+      threw(error);
+    }
+  };
   try {
-    settle(call, false, await implementations.get(call.export.interface)![call.export.name](...args));
+    const value = apply(handler.run, handler, current.lift());
+    // One reaction is all that a call adds to the promises of the extension's code.
+    if (typeof value === "object" && value !== null) apply(then, resolve(value), [returned, threw]);
+    else returned(value);
   } catch (error) {
-    settle(call, true, error);
+    threw(error);
   }
 }
 
 /** Ends the current call as if its handler had thrown, unless it has ended. */
 export function fail(error: unknown): void {
-  settle(current, true, error);
+  settle(calls, true, error);
 }
 
-function settle(call: typeof current, failed: boolean, value: unknown): void {
-  if (call.settled) return;
-  call.settled = true;
-  call.failed = failed;
-  call.value = value;
+function settle(call: number, hasFailed: boolean, value: unknown): void {
+  if (settled || call !== calls) return;
+  settled = true;
+  failed = hasFailed;
+  outcome = value;
 }
 
 let ended = () => {};
@@ -741,8 +809,8 @@ export function atEnd(act: () => void): void {
 
 /** Called when no job is left. Returns 1 if the call or step has ended and its result is in slot 0, and 0 to continue. */
 export function turn(): number {
-  if (kept.size > 0) kept.clear();
-  if (!current.settled) {
+  if (keeping) letGo();
+  if (!settled) {
     if (ready.length === 0 && waiting.length > 0) {
       if (park()) return 1;
       poll();
@@ -751,28 +819,21 @@ export function turn(): number {
       ready.shift()!();
       return 0;
     }
-    fail(stuck(current.export));
+    fail(stuck(current));
   }
   ended();
-  const { failed, value } = current;
-  const { lower, result } = current.export;
-  if (lower && world.types[result!].kind === "result") {
-    if (failed && !(value instanceof WitError)) throw value;
-    lower(failed ? { tag: "err", val: value.payload } : { tag: "ok", val: value });
-  } else {
-    if (failed) throw value;
-    lower?.(value);
+  current.lower(failed, outcome);
+  if (borrowed.length > 0) {
+    for (const handle of borrowed) handle.drop();
+    borrowed = [];
   }
-  for (const handle of borrowed) handle.drop();
-  borrowed = [];
   return 1;
 }
 
 /** Ends a step while the call waits, if the host agrees. The stack is empty then. */
 function park(): boolean {
-  const { interface: from, lower } = current.export;
-  if (from !== stepwise || !iface("stile:capability/poll")!.functions.park(waiting.map((w) => w.pollable))) return false;
-  lower!({ tag: "ok", val: undefined });
+  if (current.interface !== stepwise || !iface("stile:capability/poll")!.functions.park(waiting.map((w) => w.pollable))) return false;
+  current.lower(false, undefined);
   return true;
 }
 
@@ -789,10 +850,17 @@ function poll(): void {
 
 // Values that a WeakRef was created with or returned, kept until no job is left: the standard's KeepDuringJob.
 const kept = new Set<WeakKey>();
+let keeping = false;
 
 /** Keeps a value alive until the pending jobs have run. */
 export function keep(value: WeakKey): void {
   kept.add(value);
+  keeping = true;
+}
+
+function letGo(): void {
+  kept.clear();
+  keeping = false;
 }
 
 /** The error for a promise that nothing can settle any more: the error case `exhausted`, if the export has it. */
@@ -827,7 +895,7 @@ export function note(what: "clock" | "random"): void {
 
 /** Ends the build of the image, and returns what `note` recorded. */
 export function finish(): number {
-  kept.clear();
+  if (keeping) letGo();
   isBuilding = false;
   return used;
 }

@@ -9,14 +9,14 @@ import { bundle, mapStacks } from "./stack";
 const mark = "\n//# stile:source-map=";
 
 implement("stile:extension/evaluator", {
-  evaluate: async (code: string) => {
-    forget();
-    const at = code.lastIndexOf(mark);
-    mapStacks(at < 0 ? undefined : code.slice(at + mark.length));
-    try {
-      register((await evaluate(code, bundle)).default);
-    } catch (thrown) {
-      throw topLevelFailure(thrown);
-    }
+  evaluate: {
+    run: (code: string) => {
+      forget();
+      const at = code.lastIndexOf(mark);
+      mapStacks(at < 0 ? undefined : code.slice(at + mark.length));
+      return evaluate(code, bundle);
+    },
+    returned: (module) => register(module.default),
+    thrown: topLevelFailure,
   },
 });

@@ -1,16 +1,17 @@
 // extension(): checks an author's declaration when the image is built. Also the exports of stile:extension/tools and stepwise.
-import { finish, implement, stepwise, WitError } from "./bindings";
+import { finish, type Handler, implement, stepwise, WitError } from "./bindings";
 import { environment } from "./env";
 import { failure } from "./failure";
 import { toJson } from "./json";
 import { forget } from "./resources";
 import { inputSchema, outputSchema, type Validate } from "./schema";
-import { enter, type Raw } from "./session";
+import { enter } from "./session";
 
 interface Tool {
   definition: Definition;
   validate: Validate | undefined;
-  run: (input: unknown, env: object) => unknown;
+  /** What the author wrote. Its method `run` is called. */
+  written: Record<string, any>;
 }
 
 interface Definition {
@@ -39,26 +40,24 @@ export function extension(definition: { tools: Record<string, any> }): object {
 export function register(exported: unknown): void {
   const made = typeof exported === "object" && exported !== null ? declared.get(exported) : undefined;
   if (!made) throw new TypeError('the entry file must have `export default extension({ tools: ... })`, with extension from "stile"');
-  const serve = (name: string, input: string, env: Raw) => {
-    finish(); // of code that came with the call
-    forget();
-    enter(env);
-    return call(made, name, input);
+  const serve: Handler = {
+    run: (name: string, input: string, env: number) => {
+      finish(); // of code that came with the call
+      forget();
+      enter(env);
+      const found = made.get(name);
+      if (!found) throw new WitError({ tag: "unknown-tool", val: name });
+      return found.validate ? validated(found, parse(input)) : found.written.run(parse(input), environment);
+    },
+    returned: (value) => toJson(value, "result"),
+    thrown: failure,
   };
-  implement("stile:extension/tools", { describe: () => [...made.values()].map(({ definition }) => definition), call: serve });
+  implement("stile:extension/tools", { describe: { run: () => [...made.values()].map(({ definition }) => definition) }, call: serve });
   implement(stepwise, { start: serve });
 }
 
-async function call(tools: Map<string, Tool>, name: string, input: string): Promise<string> {
-  const found = tools.get(name);
-  if (!found) throw new WitError({ tag: "unknown-tool", val: name });
-  try {
-    let value: unknown = parse(input);
-    if (found.validate) value = await found.validate(value);
-    return toJson(await found.run(value, environment), "result");
-  } catch (thrown) {
-    throw failure(thrown);
-  }
+async function validated(found: Tool, value: unknown): Promise<unknown> {
+  return found.written.run(await found.validate!(value), environment);
 }
 
 function parse(input: string): unknown {
@@ -88,7 +87,7 @@ function tool(name: string, value: unknown): Tool {
       annotations: annotations(given.annotations, `${at}.annotations`),
     },
     validate: input.validate,
-    run: (parsed, env) => given.run(parsed, env),
+    written: given,
   };
 }
 

@@ -30,21 +30,19 @@ const opaque: Record<string, string> = {
   ReadableStream: "read it first",
 };
 
-/** The state of one conversion. */
+/** The state of a conversion that tracks the path. */
 interface Writing {
   name: string;
-  /** Whether it tracks the path. */
-  follows: boolean;
   /** The objects from the root to the current one. `keys` has the key of each in its parent. */
   path: object[];
   keys: string[];
   depth: number;
-  /** A cache of kindOf, by prototype. */
-  kinds: Map<object, string | undefined> | undefined;
 }
 
-// A toJSON method may start another conversion meanwhile.
-let writing: Writing;
+// A toJSON method may start another conversion meanwhile. Conversions that do not track the path have no state.
+let writing: Writing | undefined;
+// A cache of kindOf, by prototype.
+let kinds: Map<object, string | undefined> | undefined;
 
 // Thrown when writing without tracking the path fails.
 const lost = {};
@@ -67,10 +65,12 @@ export function toJson(value: unknown, name: string): string {
 
 function write(value: unknown, name: string, follows: boolean): string {
   const outer = writing;
-  const own = (writing = { name, follows, path: [], keys: [], depth: 0, kinds: undefined });
+  const own = (writing = follows ? { name, path: [], keys: [], depth: 0 } : undefined);
+  kinds = undefined;
   try {
-    return stringify(value, follows ? replacer : host);
+    return stringify(value, own ? replacer : host);
   } catch (error) {
+    if (!own) throw error;
     // The engine's own error for a cycle. The last object closes it.
     const { path, depth } = own;
     const first = path.indexOf(path[depth - 1]);
@@ -96,7 +96,7 @@ export function replacer(this: any, key: string, value: any): unknown {
         const own = getOwnPropertyDescriptor(this, key)?.value;
         return own instanceof Date ? refuse(this, key, "an invalid Date", "write null, or text") : null;
       }
-      if (writing.follows) {
+      if (writing) {
         const { path } = writing;
         let { depth } = writing;
         while (depth > 0 && path[depth - 1] !== this) depth--;
@@ -118,7 +118,7 @@ export function replacer(this: any, key: string, value: any): unknown {
 
 /** An object of a class. */
 function instance(holder: object, key: string, value: object, proto: object): unknown {
-  const kinds = (writing.kinds ??= new Map());
+  kinds ??= new Map();
   if (!kinds.has(proto)) kinds.set(proto, kindOf(proto));
   const kind = kinds.get(proto);
   if (kind === undefined) return value;
@@ -130,8 +130,8 @@ function instance(holder: object, key: string, value: object, proto: object): un
 }
 
 function refuse(holder: object, key: string, what: string, instead: string): never {
-  const { path, follows } = writing;
-  if (!follows) throw lost;
+  if (!writing) throw lost;
+  const { path } = writing;
   while (writing.depth > 0 && path[writing.depth - 1] !== holder) writing.depth--;
   throw new TypeError(`${place(writing, writing.depth > 0 ? key : undefined)} is ${what}, which JSON cannot carry; ${instead}`);
 }

@@ -7,15 +7,19 @@ import { ambient } from "./session";
 const remembered = 100;
 const told = 10;
 const left = new Map<object, unknown>();
+let any = false;
 
 /** The engine calls this when a promise without a handler is rejected, and when it gets a handler later. */
 export function rejected(promise: object, reason: unknown, handled: number): void {
   if (handled) left.delete(promise);
-  else if (left.size < remembered) left.set(promise, reason);
+  else if (left.size < remembered) {
+    left.set(promise, reason);
+    any = true;
+  }
 }
 
 atEnd(() => {
-  if (!left.size || building()) return;
+  if (!any || !left.size || building()) return;
   const reasons = [...left.values()].slice(0, told);
   left.clear();
   try {

@@ -1,26 +1,33 @@
 // The current call: its env, and the bindings that web APIs use.
-import { iface, known, later, type Raw } from "./bindings";
+import { iface, known, later, own, type Raw } from "./bindings";
 import { ask, DeniedError, unbound } from "./errors";
 
 export type { Raw };
 
-let env: Raw | undefined;
+let given = 0; // the handle of the env, 0 for none
+let object: Raw | undefined; // of that handle
 let bound: Map<string, string> | undefined;
 const handles = new Map<string, Raw>();
 
 /** Begins a call. */
-export function enter(raw: Raw): void {
-  env = raw;
+export function enter(env: number): void {
+  given = env;
+  object = undefined;
   bound = undefined;
   if (handles.size) handles.clear();
 }
 
+/** The env as an object, which many calls never need. */
+function env(): Raw {
+  return (object ??= own("stile:capability/env", given));
+}
+
 /** The bindings of the call: name to interface, without its version. */
 export function bindings(): Map<string, string> {
-  if (!env) throw new Error("capabilities are not available at top level; use them inside a tool's run");
+  if (given === 0) throw new Error("capabilities are not available at top level; use them inside a tool's run");
   if (bound) return bound;
   bound = new Map();
-  for (const [name, kind] of env.names()) bound.set(name, kind.slice(0, kind.lastIndexOf("@")));
+  for (const [name, kind] of env().names()) bound.set(name, kind.slice(0, kind.lastIndexOf("@")));
   return bound;
 }
 
@@ -37,15 +44,15 @@ export function handle(name: string): Raw {
 }
 
 function open(name: string, kind: string): Raw {
-  if (!env) throw new Error("capabilities are not available at top level; use them inside a tool's run");
-  const raw = ask(() => iface(kind)!.functions.get(env, name) as Raw);
+  if (given === 0) throw new Error("capabilities are not available at top level; use them inside a tool's run");
+  const raw = ask(() => iface(kind)!.functions.get(env(), name) as Raw);
   handles.set(name, raw);
   return raw;
 }
 
 /** An env with some of the bindings, for a called tool. */
 export function select(names: string[]): Raw {
-  return ask(() => env!.subset(names));
+  return ask(() => env().subset(names));
 }
 
 /** A handle that can be passed on: one derived from others, or a new one of a binding. */
@@ -71,25 +78,25 @@ export function derived(object: object): Source | undefined {
 export function pass(target: Raw, name: string, { kind, raw, from }: Source): void {
   const put = iface(kind)?.functions.put;
   if (!put) throw new TypeError(`env.${name}: this extension was built without the means to pass on what it does not use itself`);
-  ask(() => put(target, name, raw ?? iface(kind)!.functions.get(env, from)));
+  ask(() => put(target, name, raw ?? iface(kind)!.functions.get(env(), from)));
 }
 
 /** The handle that a web API uses: the binding with the interface's name, or else the first binding of the interface. */
 export function ambient(kind: string): Raw | undefined {
   const whole = `stile:capability/${kind}`;
-  if (!env || !iface(whole)) return undefined;
+  if (given === 0 || !iface(whole)) return undefined;
   const name = bindings().get(kind) === whole ? kind : [...bindings()].find(([, other]) => other === whole)?.[0];
   return name === undefined ? undefined : (handles.get(name) ?? open(name, whole));
 }
 
 /** The same for an operation that requires the handle. */
 export function demand(kind: string, operation: string): Raw {
-  if (!env) throw new Error(`${operation} is not available at top level; use it inside a tool's run`);
+  if (given === 0) throw new Error(`${operation} is not available at top level; use it inside a tool's run`);
   const raw = ambient(kind);
   if (raw) return raw;
   try {
     // This fails, but the denial then comes from the host, which logs it.
-    ask(() => iface(`stile:capability/${kind}`)?.functions.get(env, kind));
+    ask(() => iface(`stile:capability/${kind}`)?.functions.get(env(), kind));
   } catch (error) {
     if (error instanceof DeniedError) throw error;
   }
