@@ -6,19 +6,10 @@ package oci
 import (
 	"context"
 	"crypto/x509"
-	"errors"
-	"fmt"
 	"net"
-	"net/http"
-
-	"oras.land/oras-go/v2/registry"
-	"oras.land/oras-go/v2/registry/remote"
-	"oras.land/oras-go/v2/registry/remote/auth"
-	"oras.land/oras-go/v2/registry/remote/retry"
 
 	"github.com/stilehost/stile/extension/pack"
-	"github.com/stilehost/stile/internal/printable"
-	"github.com/stilehost/stile/secret"
+	"github.com/stilehost/stile/internal/registry"
 )
 
 // Options say how to talk to a registry. The zero value uses https, without credentials, within the default limits.
@@ -48,79 +39,41 @@ type Cache interface {
 	Put(kind, key string, content []byte) error
 }
 
-// Error reports a push or a pull that failed. Its text never contains the password, even if a registry repeats it.
-type Error struct {
-	Op, Ref string // Op is "push" or "pull"
-	// Err wraps a *[pack.PartError] for a faulty pack, oras's errdef.ErrNotFound or *errcode.ErrorResponse for the registry's
-	// answer, one of the errors below, or the error of the context or the network.
-	Err error
+// Error reports a push or a pull that failed. Its text never contains the password, even if a registry repeats it. Err wraps a
+// *[pack.PartError] for a faulty pack, oras's errdef.ErrNotFound or *errcode.ErrorResponse for the registry's answer, one of the errors below,
+// or the error of the context or the network.
+type Error = registry.Error
 
-	redactor *secret.Redactor
-}
-
-func newError(op, ref string, opts Options, err error) *Error {
-	return &Error{op, ref, err, secret.NewRedactor(opts.Password)}
-}
-
-// Errors for what this package refuses to do.
+// Errors for what this package refuses to do, and of a registry that sends and takes nothing for half a minute, or too little over the whole
+// time.
 var (
-	ErrReference = errors.New("a reference must be REGISTRY/NAME:TAG or REGISTRY/NAME@sha256:DIGEST")
-	ErrAddress   = errors.New("the address must not be dialled, because it is not public")
-	ErrScheme    = errors.New("the registry redirects to another scheme")
+	ErrReference = registry.ErrReference
+	ErrAddress   = registry.ErrAddress
+	ErrScheme    = registry.ErrScheme
+	ErrSlow      = registry.ErrSlow
 )
-
-// Error implements error. It is printable, though a registry may have written part of it.
-func (e *Error) Error() string {
-	return fmt.Sprintf("%s %s: %s", e.Op, printable.Short(e.Ref, maxMessage), printable.Short(e.redactor.Redact(e.Err.Error()), maxMessage))
-}
-
-const maxMessage = 1000 // bytes
-
-// Unwrap returns Err.
-func (e *Error) Unwrap() error { return e.Err }
-
-const maxPages = 100 // of a list of referrers
 
 // client talks to one repository, for one push or pull.
 type client struct {
-	*remote.Repository
-	*transport
+	*registry.Client
 	opts Options
 }
 
 // watch returns a context for the whole push or pull, which ends if the registry is too slow.
 func (c *client) watch(ctx context.Context) (_ context.Context, stop func()) {
-	return c.pace.watch(ctx, c.opts.Limits.Component+c.opts.Limits.Source)
+	return c.Watch(ctx, c.opts.Limits.Component+c.opts.Limits.Source)
+}
+
+// registry are the options of the exchange.
+func (o Options) registry() registry.Options {
+	return registry.Options{Username: o.Username, Password: o.Password, RootCAs: o.RootCAs, PlainHTTP: o.PlainHTTP, Metadata: maxManifest, Dial: o.dial}
 }
 
 func connect(ref string, opts Options) (*client, error) {
-	r, err := registry.ParseReference(ref)
-	if err != nil || r.Reference == "" {
-		return nil, errors.Join(ErrReference, err)
-	}
 	opts.Limits = opts.Limits.WithDefaults()
-	t := newTransport(r.Host(), opts)
-	return &client{
-		Repository: &remote.Repository{
-			Client: &auth.Client{
-				Client: &http.Client{Transport: retry.NewTransport(t)}, // registries are busy at times
-				Credential: func(_ context.Context, host string) (auth.Credential, error) {
-					if host != r.Host() {
-						return auth.EmptyCredential, nil
-					}
-					return auth.Credential{Username: opts.Username, Password: opts.Password}, nil
-				},
-				Cache:  auth.NewCache(),
-				Header: http.Header{"User-Agent": {"stile"}},
-			},
-			Reference: r,
-			PlainHTTP: opts.PlainHTTP,
-			// Not every registry allows deletions.
-			SkipReferrersGC:      true,
-			ReferrerListMaxPages: maxPages,
-			MaxMetadataBytes:     maxManifest,
-		},
-		transport: t,
-		opts:      opts,
-	}, nil
+	c, err := registry.Connect(ref, opts.registry())
+	if err != nil {
+		return nil, err
+	}
+	return &client{c, opts}, nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/opencontainers/go-digest"
@@ -13,7 +12,7 @@ import (
 	"oras.land/oras-go/v2/errdef"
 
 	"github.com/stilehost/stile/extension/pack"
-	"github.com/stilehost/stile/internal/bounded"
+	"github.com/stilehost/stile/internal/registry"
 )
 
 // Pulled is a pack from a registry.
@@ -33,7 +32,7 @@ type Pulled struct {
 func Pull(ctx context.Context, ref string, opts Options) (*Pulled, error) {
 	p, err := pull(ctx, ref, opts)
 	if err != nil {
-		return nil, newError("pull", ref, opts, err)
+		return nil, registry.NewError("pull", ref, opts.registry(), err)
 	}
 	return p, nil
 }
@@ -43,10 +42,10 @@ func pull(ctx context.Context, ref string, opts Options) (_ *Pulled, err error) 
 	if err != nil {
 		return nil, err
 	}
-	defer c.close()
+	defer c.Close()
 	ctx, stop := c.watch(ctx)
 	defer stop()
-	defer func() { err = slow(ctx, err) }()
+	defer func() { err = registry.Slow(ctx, err) }()
 	manifest, err := c.root(ctx)
 	if errors.Is(err, errdef.ErrNotFound) {
 		return nil, fmt.Errorf("the registry has no such name, tag or digest: %w", errdef.ErrNotFound)
@@ -102,11 +101,8 @@ func (c *client) manifest(ctx context.Context, d digest.Digest) ([]byte, error) 
 }
 
 func (c *client) fetch(ctx context.Context, reference string) ([]byte, error) {
-	_, body, err := c.Manifests().FetchReference(ctx, reference)
-	if err != nil {
-		return nil, err
-	}
-	return read(body, maxManifest)
+	b, _, err := c.Client.Manifest(ctx, reference)
+	return b, err
 }
 
 // blob gets a blob whose size package pack has admitted and whose digest it will check.
@@ -118,21 +114,9 @@ func (c *client) blob(ctx context.Context, d ocispec.Descriptor) ([]byte, error)
 	if err != nil {
 		return nil, err
 	}
-	b, err := read(body, d.Size)
+	b, err := registry.Read(body, d.Size, d.Size)
 	if err == nil && digest.FromBytes(b) == d.Digest {
 		c.keep(d.Digest, b)
-	}
-	return b, err
-}
-
-// read reads at most one byte more than size.
-func read(body io.ReadCloser, size int64) ([]byte, error) {
-	b, err := bounded.ReadSized(body, size, size+1)
-	if errors.Is(err, bounded.ErrTooLarge) {
-		err = nil // the caller sees that there is more than size
-	}
-	if closing := body.Close(); err == nil {
-		err = closing
 	}
 	return b, err
 }

@@ -14,6 +14,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 
 	"github.com/stilehost/stile/extension/pack"
+	"github.com/stilehost/stile/internal/registry"
 )
 
 // Push puts a pack and its signatures into a registry, under the tag or the digest of ref, and returns the digest of its manifest,
@@ -22,7 +23,7 @@ import (
 func Push(ctx context.Context, ref string, p *pack.Pack, signatures []pack.Signature, opts Options) (string, error) {
 	d, err := push(ctx, ref, p, signatures, opts)
 	if err != nil {
-		return "", newError("push", ref, opts, err)
+		return "", registry.NewError("push", ref, opts.registry(), err)
 	}
 	return d.String(), nil
 }
@@ -41,10 +42,10 @@ func push(ctx context.Context, ref string, p *pack.Pack, signatures []pack.Signa
 	if err != nil {
 		return "", err
 	}
-	defer c.close()
+	defer c.Close()
 	ctx, stop := c.watch(ctx)
 	defer stop()
-	defer func() { err = slow(ctx, err) }()
+	defer func() { err = registry.Slow(ctx, err) }()
 	if d, err := c.Reference.Digest(); err == nil && d != a.Manifest.Digest {
 		return "", fmt.Errorf("%w: the digest of the pack's manifest is %s", ErrReference, a.Manifest.Digest)
 	}

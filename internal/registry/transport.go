@@ -1,4 +1,4 @@
-package oci
+package registry
 
 import (
 	"crypto/tls"
@@ -32,7 +32,7 @@ func newTransport(host string, opts Options) *transport {
 // dialling returns a transport for addresses that control admits. It ignores proxies from the environment, which would
 // dial instead of it, and does not ask for compressed answers.
 func dialling(opts Options, control func(network, address string, _ syscall.RawConn) error) *http.Transport {
-	dial := opts.dial
+	dial := opts.Dial
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: 30 * time.Second, Control: control}).DialContext
 	}

@@ -1,4 +1,4 @@
-package oci
+package registry
 
 import (
 	"context"
@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// ErrSlow is the error of a push or a pull whose registry sends and takes nothing for half a minute, or too little over the whole time.
+// ErrSlow is the error of an exchange whose registry sends and takes nothing for half a minute, or too little over the whole time.
 var ErrSlow = errors.New("the registry is too slow")
 
-// A registry has graceTime for each push or pull, and a second more for each minRate bytes, of at most a pack of the largest size and as
-// much again. After each patience, some bytes must have passed.
+// A registry has graceTime for each push or pull, and a second more for each minRate bytes, of at most the largest content and as much again. After each patience, some bytes must have passed.
 const (
 	graceTime = 2 * time.Minute
 	patience  = 30 * time.Second
@@ -24,8 +23,9 @@ const (
 // pace counts the bytes of a push or a pull, and ends it when they are too few.
 type pace struct{ moved atomic.Int64 }
 
-// watch returns a context that ends with [ErrSlow] when the registry is too slow. stop ends the watch.
-func (p *pace) watch(ctx context.Context, largest int64) (_ context.Context, stop func()) {
+// Watch returns a context that ends with [ErrSlow] when the registry sends nothing for half a minute, or less than 16 KiB a second after two
+// minutes. largest is how many bytes there are at most. stop ends the watch.
+func (p *pace) Watch(ctx context.Context, largest int64) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	tick := time.NewTicker(patience)
 	go func() {
@@ -51,8 +51,8 @@ func (p *pace) watch(ctx context.Context, largest int64) (_ context.Context, sto
 	return ctx, func() { cancel(nil) }
 }
 
-// slow returns [ErrSlow] in place of the error of a request that watch has ended.
-func slow(ctx context.Context, err error) error {
+// Slow returns [ErrSlow] in place of the error of a request that Watch has ended.
+func Slow(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, ErrSlow) {
 		return cause
 	}
