@@ -346,10 +346,13 @@ func TestTrust(t *testing.T) {
 		{"wget", "wget -qO- " + at, "served"},
 		{"wget without variables", "env -i https_proxy=$https_proxy wget -qO- " + at, "served"},
 		{"git", "git ls-remote " + at + "/x", "refs/heads/main"},
+		{"git without variables", "env -i https_proxy=$https_proxy git ls-remote " + at + "/x", "refs/heads/main"},
+		{"Python without variables", "env -i https_proxy=$https_proxy python3 -c 'import urllib.request; print(urllib.request.urlopen(\"" + at + "\").read())'", "served"},
 		{"openssl", "echo | openssl s_client -proxy ${https_proxy#http://} -connect " + strings.TrimPrefix(at, "https://") + " -servername example.com -verify_return_error 2>&1", "Verify return code: 0 (ok)"},
 		{"Python", `python3 -c 'import urllib.request; print(urllib.request.urlopen("` + at + `").read())'`, "served"},
 		{"npm", "npm view left version --registry " + at + "/ --no-update-notifier", "1.2.3"},
 		{"Go", "HOME=/tmp GOTOOLCHAIN=local GOFLAGS=-mod=mod GONOSUMDB=* GONOSUMCHECK=1 GOPROXY=" + at + " " + goroot + "/bin/go list -m -versions example.com/m", "example.com/m v1.2.3"},
+		{"Go without variables", "env -i HOME=/tmp https_proxy=$https_proxy GOTOOLCHAIN=local GOFLAGS=-mod=mod GONOSUMDB=* GOPROXY=" + at + " " + goroot + "/bin/go list -m -versions example.com/m", "example.com/m v1.2.3"},
 		{"cargo", "HOME=/tmp " + sysroot + "/bin/cargo search left --index sparse+" + at + "/index/", `left = "1.2.3"`},
 		{"pip", "PIP_DISABLE_PIP_VERSION_CHECK=1 python3 -m pip index versions left --index-url " + at + "/simple 2>&1", "1.2.3"},
 	} {

@@ -25,14 +25,20 @@ type registryFlags struct {
 
 func (f registryFlags) options(ctx context.Context, e *extensions, ref string) (o oci.Options, err error) {
 	o = oci.Options{Username: f.RegistryUser, PlainHTTP: onThisMachine(ref), Limits: packLimits}
+	o.Password, err = f.password(ctx, e.secrets)
+	return o, err
+}
+
+// password returns the value of the secret, or "" if none is named.
+func (f registryFlags) password(ctx context.Context, secrets *credentials) (string, error) {
 	if f.RegistrySecret == "" {
-		return o, nil
+		return "", nil
 	}
-	o.Password, err = e.secrets.Get(ctx, f.RegistrySecret)
+	password, err := secrets.Get(ctx, f.RegistrySecret)
 	if errors.Is(err, secret.ErrNotFound) {
 		err = usagef("--registry-secret: there is no secret %s: stile secret set %[1]s keeps one", f.RegistrySecret)
 	}
-	return o, err
+	return password, err
 }
 
 // onThisMachine reports whether a registry has a loopback address, where it needs no TLS.

@@ -62,6 +62,7 @@ func TestScripts(t *testing.T) {
 	t.Cleanup(model.Close)
 	images := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(images.Close)
+	publishImage(t, strings.TrimPrefix(images.URL, "http://"))
 	programs := buildSigstore(t)
 	authority := startSigstore(t, filepath.Join(programs, "cosign"))
 	testscript.Run(t, testscript.Params{

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stilehost/stile/capabilities/sandbox"
 	"github.com/stilehost/stile/capabilities/sandbox/images"
+	"github.com/stilehost/stile/capabilities/sandbox/images/pull"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -35,6 +36,7 @@ type sandboxImage struct {
 	Rm     imageRm     `cmd:"" help:"Remove images."`
 	Debian imageDebian `cmd:"" help:"Make an image of Debian packages, with debootstrap."`
 	OCI    imageOCI    `cmd:"" name:"oci" help:"Make an image of an OCI image layout."`
+	Pull   imagePull   `cmd:"" help:"Make an image of one in a registry."`
 	Host   imageHost   `cmd:"" help:"Make an image of this machine's programs and some of its folders."`
 }
 
@@ -46,6 +48,7 @@ Examples:
 
     stile sandbox image ls
     stile sandbox image debian tools git nodejs npm cargo golang
+    stile sandbox image pull node registry.example.com/library/node:22
     stile sandbox image oci node ./node-layout.tar --tag 22
     stile sandbox image host rust /opt/rust
     stile sandbox image rm tools`
@@ -178,6 +181,54 @@ func (c *imageOCI) Run(ctx context.Context, s *streams) error {
 	}
 	i, err := images.FromOCI(ctx, dir, c.Name, c.Layout, c.Tag)
 	return s.made(i, err, c.JSON)
+}
+
+type imagePull struct {
+	Name      string `arg:"" help:"The image's name."`
+	Reference string `arg:"" help:"What to pull: REGISTRY/REPOSITORY:TAG or REGISTRY/REPOSITORY@sha256:DIGEST."`
+	registryFlags
+	asJSON
+}
+
+// Help implements kong.HelpProvider.
+func (*imagePull) Help() string {
+	return `A tag is looked up once. Everything else is fetched by digest and checked while it is unpacked. Of several platforms, the command takes this machine's. It prints the digest of the image, to pull the same one again. The registry must have https, unless it has a loopback address.
+
+The command ends if nothing arrives for half a minute. A layer whose connection breaks is continued. Nothing stays of a pull that fails or is killed. The image's bounds are 32 GiB as it is in the registry, 32 GiB of files, 4,000,000 of them, and 512 layers. Devices, owners, and setuid and setgid bits are left out.
+
+Examples:
+
+    stile sandbox image pull node registry.example.com/library/node:22
+    stile sandbox image pull tools registry.example.com/team/tools@sha256:4c6a1e9d3a3e4b1f8f1f3f7c1c0d5a0e5a4f9b2c7d8e6f0a1b2c3d4e5f60718 --json
+    stile sandbox image pull tools registry.example.com/team/tools:3 --registry-user ann --registry-secret registry-password`
+}
+
+// Run implements the command.
+func (c *imagePull) Run(ctx context.Context, s *streams) error {
+	dir, where, err := imagesFolder()
+	if err != nil {
+		return err
+	}
+	o := pull.Options{Username: c.RegistryUser, PlainHTTP: onThisMachine(c.Reference)}
+	if o.Password, err = c.password(ctx, newCredentials(ctx, where, s)); err != nil {
+		return err
+	}
+	layer := 0
+	o.Progress = func(p images.Progress) {
+		if s.interactive() || p.Layer > layer {
+			s.say("stile: layer %d of %d; %s of %s", p.Layer, p.Layers, about(p.Bytes), about(p.Total))
+		}
+		layer = p.Layer
+	}
+	i, err := pull.Image(ctx, dir, c.Name, c.Reference, o)
+	if err != nil {
+		return registryError(err)
+	}
+	if c.JSON {
+		return printJSON(s.out, i)
+	}
+	_, err = fmt.Fprintf(s.out, "%s: %s\n", i.Name, i.Digest)
+	return err
 }
 
 type imageHost struct {

@@ -4,15 +4,20 @@
 package images
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gofrs/flock"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/sandbox/internal/box"
@@ -48,6 +53,39 @@ type Image struct {
 }
 
 const description = "image.json"
+
+// Source has the documents and layers of OCI images. What it returns need not be trusted: sizes and digests are checked.
+type Source interface {
+	// Blob opens the content of a descriptor. The caller closes it, and reads at most one byte more than the descriptor's size.
+	Blob(ctx context.Context, d v1.Descriptor) (io.ReadCloser, error)
+}
+
+// Origin says what [Import] makes an image of.
+type Origin struct {
+	// Source has what Roots describe: manifests, or indexes of manifests.
+	Source Source
+	Roots  []v1.Descriptor
+	// Tag selects one of several roots. It is empty for the only one.
+	Tag string
+	// Name says where the image came from, for people.
+	Name string
+	// Progress is told how far the import is: once for each layer, and at most once a second besides. Default: nobody.
+	Progress func(Progress)
+}
+
+// Progress is how far an import is.
+type Progress struct {
+	Layer, Layers int
+	Bytes, Total  int64 // of the layers as the source has them
+}
+
+// Bounds of images.
+const (
+	// MaxDocument is the largest index, manifest or configuration, in bytes.
+	MaxDocument = 4 << 20
+	// MaxPacked is how many bytes all layers of an image may have as the source has them.
+	MaxPacked = 32 << 30
+)
 
 // Open returns an image for a sandbox, which calls release when it ends: until then the image is not removed. private are folders of
 // this machine that no image may show.
@@ -117,14 +155,9 @@ func Remove(dir, name string) error {
 	if _, err := read(dir, name); err != nil {
 		return fmt.Errorf("image %q: %w", name, err)
 	}
-	gone, err := os.MkdirTemp(dir, ".removed-")
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(filepath.Join(dir, name), filepath.Join(gone, name)); err != nil {
-		return errors.Join(err, os.RemoveAll(gone))
-	}
-	return os.RemoveAll(gone)
+	return scratch(dir, func(work string) error {
+		return locked(dir, func() error { return os.Rename(filepath.Join(dir, name), filepath.Join(work, name)) })
+	})
 }
 
 // FromHost makes an image of the programs of this machine and more folders of it, whose subfolders bin are in PATH.
@@ -147,44 +180,111 @@ func FromHost(dir, name string, paths, private []string) (Image, error) {
 }
 
 // keep makes an image under a name: fill makes its root file system in an empty folder.
-func keep(dir, name string, i Image, fill func(root string) error) (_ Image, err error) {
+func keep(dir, name string, i Image, fill func(root string) error) (Image, error) {
 	if !IsName(name) || name == Host {
 		return i, fmt.Errorf("%q cannot name an image: lower-case letters, digits, and . _ - between them, but not host", name)
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return i, err
-	}
-	work, err := os.MkdirTemp(dir, ".making-")
-	if err != nil {
-		return i, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	made := filepath.Join(work, name)
-	root := filepath.Join(made, "root")
-	if err := os.MkdirAll(root, 0o755); err != nil {
-		return i, err
-	}
-	if err := fill(root); err != nil {
-		return i, err
-	}
-	if i.Paths == nil {
-		if i.Bytes, err = settle(root); err != nil {
-			return i, err
+	err := scratch(dir, func(work string) error {
+		made := filepath.Join(work, name)
+		root := filepath.Join(made, "root")
+		if err := os.MkdirAll(root, 0o755); err != nil {
+			return err
 		}
+		if err := fill(root); err != nil {
+			return err
+		}
+		if i.Paths == nil {
+			var err error
+			if i.Bytes, err = settle(root); err != nil {
+				return err
+			}
+		}
+		i.Name, i.Made = name, time.Now().UTC().Truncate(time.Second)
+		text, err := json.MarshalIndent(i, "", "  ")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(made, description), append(text, '\n'), 0o600); err != nil {
+			return err
+		}
+		return locked(dir, func() error {
+			final := filepath.Join(dir, name)
+			if _, err := os.Lstat(final); errors.Is(err, fs.ErrNotExist) {
+				return os.Rename(made, final)
+			}
+			return exchange(made, final) // what was there goes with the scratch folder
+		})
+	})
+	return i, err
+}
+
+// locked runs f while no other process does so for the same folder.
+func locked(dir string, f func() error) (err error) {
+	lock := flock.New(filepath.Join(dir, ".lock"))
+	if err := lock.Lock(); err != nil {
+		return err
 	}
-	i.Name, i.Made = name, time.Now().UTC().Truncate(time.Second)
-	text, err := json.MarshalIndent(i, "", "  ")
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	return f()
+}
+
+// Names of folders that are no images: of those that are in use, which are locked, and of those that can go.
+const making, gone = ".making-", ".gone-"
+
+// scratch runs f with an empty folder, which it removes with all that f leaves there. It also removes those of processes that died.
+func scratch(dir string, f func(work string) error) (err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	var work string
+	var own *flock.Flock
+	leave := func(work string) error {
+		return os.Rename(work, filepath.Join(dir, gone+strings.TrimPrefix(filepath.Base(work), making)))
+	}
+	err = locked(dir, func() error {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			at := filepath.Join(dir, e.Name())
+			if !strings.HasPrefix(e.Name(), making) {
+				continue
+			}
+			lock := flock.New(filepath.Join(at, "lock"))
+			if free, err := lock.TryLock(); err == nil && free {
+				if err := errors.Join(lock.Close(), leave(at)); err != nil {
+					return err
+				}
+			}
+		}
+		if work, err = os.MkdirTemp(dir, making); err != nil {
+			return err
+		}
+		own = flock.New(filepath.Join(work, "lock"))
+		return own.Lock()
+	})
+	if own != nil {
+		defer func() {
+			err = errors.Join(err, locked(dir, func() error { return errors.Join(own.Close(), leave(work)) }), sweep(dir))
+		}()
+	}
 	if err != nil {
-		return i, err
+		return err
 	}
-	if err := os.WriteFile(filepath.Join(made, description), append(text, '\n'), 0o600); err != nil {
-		return i, err
+	if err := sweep(dir); err != nil {
+		return err
 	}
-	final := filepath.Join(dir, name)
-	if err := os.Rename(final, filepath.Join(work, "old")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return i, err
+	return f(work)
+}
+
+// sweep removes the folders that can go. Several processes may do so at once.
+func sweep(dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, gone+"*"))
+	for _, one := range left {
+		err = errors.Join(err, os.RemoveAll(one))
 	}
-	return i, os.Rename(made, final)
+	return err
 }
 
 // settle makes a root file system fit for sandboxes, in which nobody owns its files: what its owner may read, everybody may. No file has

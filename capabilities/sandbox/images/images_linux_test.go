@@ -7,9 +7,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"hash/maphash"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
@@ -143,7 +146,7 @@ func TestFromOCI(t *testing.T) {
 		if err := Remove(dir, "x"); err != nil {
 			t.Error(err)
 		}
-		if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || left[0].Name() != ".lock" {
 			t.Errorf("left: %v, %v", left, err)
 		}
 	}
@@ -228,7 +231,7 @@ func TestHostileLayers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 || left[0].Name() != ".lock" {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
@@ -264,5 +267,123 @@ func TestFromHost(t *testing.T) {
 	}
 	if _, _, err := Open(dir, "x", []string{good}); err == nil { // what was allowed may have become private
 		t.Error("a private folder is shown")
+	}
+}
+
+// unpackWithin unpacks layers with bounds, and returns how it ended.
+func unpackWithin(t *testing.T, u unpacker, layers ...[]byte) error {
+	t.Helper()
+	root, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	u.ctx, u.root, u.seed = t.Context(), root, maphash.MakeSeed()
+	for _, l := range layers {
+		if err := u.unpack(bytes.NewReader(l), v1.MediaTypeImageLayerGzip); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestBombs unpacks layers that are small and become large: as files, as what is skipped, as entries, and as folders that no entry names.
+func TestBombs(t *testing.T) {
+	large := unpacker{left: 1 << 20, stream: 4 << 20, entries: 1000}
+	zeros := strings.Repeat("\x00", 1<<20)
+	skipped := func() []byte { // content of an entry that has none
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		h := make([]byte, 512)
+		copy(h, "skipped")
+		copy(h[100:], "0000644\x00")
+		copy(h[124:], "00100000000\x00") // 16 MiB
+		h[156] = 'Z'
+		copy(h[257:], "ustar\x0000")
+		copy(h[148:], "        ")
+		sum := 0
+		for _, c := range h {
+			sum += int(c)
+		}
+		copy(h[148:], fmt.Sprintf("%06o\x00 ", sum))
+		_, _ = z.Write(h)
+		_, _ = z.Write(make([]byte, 17<<20))
+		_ = z.Close()
+		return b.Bytes()
+	}
+	var many, deep, anew []entry
+	for i := range 1001 {
+		many = append(many, entry{fmt.Sprint("f", i), tar.TypeSymlink, 0, "x"})
+		anew = append(anew, entry{"d/.wh..wh..opq", tar.TypeReg, 0, ""})
+	}
+	for i := range 10 {
+		deep = append(deep, entry{fmt.Sprint("d", i, strings.Repeat("/d", 200)), tar.TypeDir, 0o755, ""})
+	}
+	for name, c := range map[string]struct {
+		layers [][]byte
+		want   string
+	}{
+		"what fits":               {[][]byte{layer(t, entry{"a", tar.TypeReg, 0o644, zeros})}, ""},
+		"a file":                  {[][]byte{layer(t, entry{"a", tar.TypeReg, 0o644, zeros + "x"})}, "the image has more than"},
+		"one file over and over":  {[][]byte{layer(t, entry{"a", tar.TypeReg, 0o644, zeros[1:]}, entry{"a", tar.TypeReg, 0o644, "xx"})}, "the image has more than"},
+		"files in several layers": {[][]byte{layer(t, entry{"a", tar.TypeReg, 0o644, zeros}), layer(t, entry{"b", tar.TypeReg, 0o644, "x"})}, "the image has more than"},
+		"content that is skipped": {[][]byte{skipped()}, "unpack to more than"},
+		"entries":                 {[][]byte{layer(t, many...)}, "more than 4000000 entries"},
+		"folders without entries": {[][]byte{layer(t, deep...)}, "more than 4000000 entries"},
+		"folders begun anew":      {[][]byte{layer(t, anew...)}, "more than 4000000 entries"},
+		"a deep folder":           {[][]byte{layer(t, entry{strings.Repeat("d/", 300), tar.TypeDir, 0o755, ""})}, "the path is too long"},
+	} {
+		err := unpackWithin(t, large, c.layers...)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestKilled has folders of an import that was killed, and of one that is still under way, beside an import.
+func TestKilled(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, ".making-dead", "x", "root"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	source := layout(t, layer(t, entry{"a", tar.TypeReg, 0o644, "a"}))
+	err := scratch(dir, func(work string) error {
+		if err := os.WriteFile(filepath.Join(work, "kept"), nil, 0o600); err != nil {
+			return err
+		}
+		for range 2 { // the second one replaces the first
+			if _, err := FromOCI(t.Context(), dir, "x", source, ""); err != nil {
+				return err
+			}
+		}
+		_, err := os.Stat(filepath.Join(work, "kept"))
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 2 || left[0].Name() != ".lock" || left[1].Name() != "x" {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestAtOnce has many imports of one name at once. Each leaves a whole image.
+func TestAtOnce(t *testing.T) {
+	dir, source := t.TempDir(), layout(t, layer(t, entry{"a", tar.TypeReg, 0o644, "a"}))
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, err := FromOCI(t.Context(), dir, "x", source, ""); err != nil {
+				t.Error(err)
+			}
+			if text, err := os.ReadFile(filepath.Join(dir, "x", "root", "a")); err != nil || string(text) != "a" {
+				t.Errorf("%q, %v", text, err)
+			}
+		})
+	}
+	all.Wait()
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 }

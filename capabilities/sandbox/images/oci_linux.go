@@ -8,80 +8,141 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/opencontainers/go-digest"
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sys/unix"
+
+	"github.com/stilehost/stile/internal/bounded"
 )
 
 const (
-	maxDocument = 4 << 20  // bytes of an index, a manifest or a configuration
-	maxImage    = 32 << 30 // bytes of all files
-	maxEntries  = 4_000_000
-	maxLayers   = 512
+	maxImage   = 32 << 30 // bytes of all files
+	maxStream  = 40 << 30 // bytes of all layers, unpacked: files, their names, and what is skipped
+	maxEntries = 4_000_000
+	maxLayers  = 512
+	maxDepth   = 256 // folders
 	// maxWindow is the most memory that unpacking a layer takes.
 	maxWindow = 128 << 20
 )
 
-// FromOCI makes an image of an OCI image layout: a folder, or a tar archive of one. tag selects one of several images; the platform is
-// that of this machine. Devices, pipes, owners, and setuid and setgid bits are left out, and nothing is written outside of the image.
-func FromOCI(ctx context.Context, dir, name, source, tag string) (Image, error) {
+// FromOCI makes an image of an OCI image layout: a folder, or a tar archive of one. tag selects one of several images. Import says the rest.
+func FromOCI(ctx context.Context, dir, name, source, tag string) (i Image, err error) {
 	info, err := os.Stat(source)
 	if err != nil {
 		return Image{}, err
 	}
-	layout := source
 	if !info.IsDir() {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return Image{}, err
-		}
-		if layout, err = os.MkdirTemp(dir, ".layout-"); err != nil {
-			return Image{}, err
-		}
-		defer func() { _ = os.RemoveAll(layout) }() // only unpacked files
-		if err := unpackLayout(ctx, source, layout); err != nil {
-			return Image{}, fmt.Errorf("%s: %w", source, err)
-		}
+		err := scratch(dir, func(work string) (err error) {
+			at := filepath.Join(work, "layout")
+			if err := os.Mkdir(at, 0o700); err != nil {
+				return err
+			}
+			if err := unpackLayout(ctx, source, at); err != nil {
+				return fmt.Errorf("%s: %w", source, err)
+			}
+			i, err = fromLayout(ctx, dir, name, at, filepath.Base(source), tag)
+			return err
+		})
+		return i, err
 	}
-	l, err := os.OpenRoot(layout)
+	return fromLayout(ctx, dir, name, source, filepath.Base(source), tag)
+}
+
+func fromLayout(ctx context.Context, dir, name, at, called, tag string) (Image, error) {
+	l, err := os.OpenRoot(at)
 	if err != nil {
 		return Image{}, err
 	}
 	defer func() { _ = l.Close() }() // only read
-	manifest, digest, err := findManifest(l, tag)
+	file, err := l.Open("index.json")
 	if err != nil {
-		return Image{}, fmt.Errorf("%s: %w", source, err)
+		return Image{}, fmt.Errorf("%s: no OCI image layout: %w", called, err)
+	}
+	defer file.Close()
+	text, err := bounded.Read(file, MaxDocument)
+	var index v1.Index
+	if err == nil {
+		err = json.Unmarshal(text, &index)
+	}
+	if err != nil {
+		return Image{}, fmt.Errorf("%s: index.json: %w", called, err)
+	}
+	return Import(ctx, dir, name, Origin{Source: blobs{l}, Roots: index.Manifests, Tag: tag, Name: "OCI image " + called})
+}
+
+// blobs are those of a layout.
+type blobs struct{ root *os.Root }
+
+// Blob implements [Source].
+func (b blobs) Blob(_ context.Context, d v1.Descriptor) (io.ReadCloser, error) {
+	return b.root.Open("blobs/sha256/" + d.Digest.Encoded())
+}
+
+// Import makes an image of what a source has for this machine's platform. Devices, pipes, owners, and setuid and setgid bits are left out, and
+// nothing is written outside of the image. Nothing stays of an import that fails or is killed: the next one removes the rest.
+func Import(ctx context.Context, dir, name string, o Origin) (Image, error) {
+	in := &importer{ctx: ctx, origin: o}
+	manifest, d, err := in.manifest()
+	if err != nil {
+		return Image{}, fmt.Errorf("%s: %w", o.Name, err)
 	}
 	var config v1.Image
-	if err := document(l, manifest.Config, &config); err != nil {
-		return Image{}, fmt.Errorf("configuration: %w", err)
+	if err := in.document(manifest.Config, &config); err != nil {
+		return Image{}, fmt.Errorf("%s: configuration: %w", o.Name, err)
 	}
-	i := Image{Digest: digest.String(), Source: "OCI image " + filepath.Base(source), Env: variables(config.Config.Env)}
-	return keep(dir, name, i, func(root string) error {
-		if len(manifest.Layers) > maxLayers {
-			return fmt.Errorf("%d layers; at most %d", len(manifest.Layers), maxLayers)
+	if n := len(manifest.Layers); n > maxLayers {
+		return Image{}, fmt.Errorf("%s: %d layers; at most %d", o.Name, n, maxLayers)
+	}
+	in.progress.Layers = len(manifest.Layers)
+	for n, layer := range manifest.Layers {
+		if in.progress.Total += layer.Size; layer.Size < 0 || layer.Size > MaxPacked || in.progress.Total > MaxPacked {
+			return Image{}, fmt.Errorf("%s: layer %d: the layers have more than %d bytes", o.Name, n+1, int64(MaxPacked))
 		}
-		u := &unpacker{ctx: ctx, left: maxImage, entries: maxEntries}
+	}
+	i := Image{Digest: d.String(), Source: o.Name, Env: variables(config.Config.Env)}
+	return keep(dir, name, i, func(root string) error {
+		u := &unpacker{ctx: ctx, left: maxImage, stream: maxStream, entries: maxEntries, seed: maphash.MakeSeed()}
 		var err error
 		if u.root, err = os.Open(root); err != nil {
 			return err
 		}
 		defer u.root.Close()
 		for n, layer := range manifest.Layers {
-			if err := u.layer(l, layer); err != nil {
-				return fmt.Errorf("layer %d: %w", n+1, err)
+			in.progress.Layer = n + 1
+			in.tell(true)
+			if err := in.layer(u, layer); err != nil {
+				return fmt.Errorf("%s: layer %d: %w", o.Name, n+1, err)
 			}
 		}
 		return nil
 	})
+}
+
+// importer reads what an image consists of.
+type importer struct {
+	ctx      context.Context //nolint:containedctx // of one import
+	origin   Origin
+	progress Progress
+	told     time.Time
+}
+
+func (in *importer) tell(now bool) {
+	if in.origin.Progress != nil && (now || time.Since(in.told) > time.Second) {
+		in.told = time.Now()
+		in.origin.Progress(in.progress)
+	}
 }
 
 // variables are those of an image that a sandbox sets.
@@ -137,82 +198,89 @@ func unpackLayout(ctx context.Context, source, to string) error {
 	}
 }
 
-// blob opens a blob of a layout. Its digest is checked when all of it was read.
-func blob(l *os.Root, d v1.Descriptor) (io.Reader, func() error, error) {
+// blob opens a blob. If nothing was wrong so far, finish reads the rest, and says whether all of it has the digest. It closes the blob.
+func (in *importer) blob(d v1.Descriptor) (_ io.Reader, finish func(wrong error) error, err error) {
 	if err := d.Digest.Validate(); err != nil || d.Digest.Algorithm() != digest.SHA256 {
 		return nil, nil, fmt.Errorf("%.100q is no SHA-256", d.Digest)
 	}
-	file, err := l.Open("blobs/sha256/" + d.Digest.Encoded())
+	body, err := in.origin.Source.Blob(in.ctx, d)
 	if err != nil {
 		return nil, nil, err
 	}
 	verifier := d.Digest.Verifier()
-	r := io.TeeReader(io.LimitReader(file, d.Size+1), verifier)
-	return r, func() error {
-		_, err := io.Copy(io.Discard, r)
-		if err == nil && !verifier.Verified() {
-			err = fmt.Errorf("the blob %s has another digest", d.Digest)
+	r := until(in.ctx, io.TeeReader(io.LimitReader(body, d.Size+1), verifier))
+	return r, func(wrong error) error {
+		if wrong == nil {
+			_, wrong = io.Copy(io.Discard, r)
 		}
-		return errors.Join(err, file.Close())
+		if wrong == nil && !verifier.Verified() {
+			wrong = fmt.Errorf("the blob %s has another digest", d.Digest)
+		}
+		return errors.Join(wrong, body.Close())
 	}, nil
 }
 
+// until reads until ctx ends.
+func until(ctx context.Context, r io.Reader) io.Reader {
+	return reader(func(p []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return r.Read(p)
+	})
+}
+
+// reader is a function that reads.
+type reader func(p []byte) (int, error)
+
+// Read implements [io.Reader].
+func (r reader) Read(p []byte) (int, error) { return r(p) }
+
 // document reads a blob that is JSON.
-func document(l *os.Root, d v1.Descriptor, to any) error {
-	if d.Size > maxDocument {
-		return fmt.Errorf("%d bytes; at most %d", d.Size, maxDocument)
+func (in *importer) document(d v1.Descriptor, to any) error {
+	if d.Size < 0 || d.Size > MaxDocument {
+		return fmt.Errorf("%d bytes; at most %d", d.Size, MaxDocument)
 	}
-	r, verify, err := blob(l, d)
+	r, finish, err := in.blob(d)
 	if err != nil {
 		return err
 	}
 	text, err := io.ReadAll(r)
-	if err = errors.Join(err, verify()); err != nil {
+	if err := finish(err); err != nil {
 		return err
 	}
 	return json.Unmarshal(text, to)
 }
 
-// findManifest returns the manifest of a tag for this machine, and its digest.
-func findManifest(l *os.Root, tag string) (m v1.Manifest, d digest.Digest, err error) {
-	file, err := l.Open("index.json")
-	if err != nil {
-		return m, "", fmt.Errorf("no OCI image layout: %w", err)
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxDocument))
-	if err != nil {
-		return m, "", err
-	}
-	var index v1.Index
-	if err := json.Unmarshal(text, &index); err != nil {
-		return m, "", fmt.Errorf("index.json: %w", err)
-	}
-	all := index.Manifests
-	if tag != "" {
-		var tagged []v1.Descriptor
-		for _, one := range all {
-			if one.Annotations[v1.AnnotationRefName] == tag {
-				tagged = append(tagged, one)
-			}
-		}
-		all = tagged
+// manifest returns the manifest of the tag for this machine, and its digest.
+func (in *importer) manifest() (v1.Manifest, digest.Digest, error) {
+	all := in.origin.Roots
+	if in.origin.Tag != "" {
+		all = slices.DeleteFunc(slices.Clone(all), func(d v1.Descriptor) bool { return d.Annotations[v1.AnnotationRefName] != in.origin.Tag })
 	}
 	for range 8 { // indexes in indexes
 		one, err := choose(all)
 		if err != nil {
-			return m, "", err
+			return v1.Manifest{}, "", err
 		}
-		if !strings.Contains(one.MediaType, "index") && !strings.Contains(one.MediaType, "manifest.list") {
-			return m, one.Digest, document(l, one, &m)
+		// The two kinds of documents have no fields in common, so nothing is one to this program and the other to another.
+		var both struct {
+			v1.Manifest
+			Manifests []v1.Descriptor `json:"manifests"`
 		}
-		index = v1.Index{}
-		if err := document(l, one, &index); err != nil {
-			return m, "", err
+		if err := in.document(one, &both); err != nil {
+			return v1.Manifest{}, "", err
 		}
-		all = index.Manifests
+		isIndex := strings.Contains(one.MediaType, "index") || strings.Contains(one.MediaType, "manifest.list")
+		switch {
+		case isIndex && (both.Layers != nil || both.Config.Digest != ""), !isIndex && both.Manifests != nil:
+			return v1.Manifest{}, "", fmt.Errorf("%s is not what its media type %.100q says", one.Digest, one.MediaType)
+		case !isIndex:
+			return both.Manifest, one.Digest, nil
+		}
+		all = both.Manifests
 	}
-	return m, "", errors.New("indexes name indexes without end")
+	return v1.Manifest{}, "", errors.New("indexes name indexes without end")
 }
 
 func choose(all []v1.Descriptor) (v1.Descriptor, error) {
@@ -221,6 +289,9 @@ func choose(all []v1.Descriptor) (v1.Descriptor, error) {
 		if p := one.Platform; p == nil || p.OS == "linux" && p.Architecture == runtime.GOARCH {
 			fit = append(fit, one)
 		}
+	}
+	if plain := slices.DeleteFunc(slices.Clone(fit), func(d v1.Descriptor) bool { return d.Platform == nil || d.Platform.Variant != "" }); len(fit) > 1 && len(plain) == 1 {
+		fit = plain // the others are for newer processors
 	}
 	switch len(fit) {
 	case 0:
@@ -240,18 +311,36 @@ func choose(all []v1.Descriptor) (v1.Descriptor, error) {
 type unpacker struct {
 	ctx     context.Context //nolint:containedctx // of one import
 	root    *os.File
-	left    int64
-	entries int
-	written map[string]bool // in this layer
+	left    int64 // bytes of files
+	stream  int64 // bytes of layers, unpacked
+	entries int   // with the folders that no entry names
+	seed    maphash.Seed
+	written map[uint64]bool // paths of this layer, by their hashes
+	opaque  map[uint64]bool // folders that this layer begins anew
 }
 
-func (u *unpacker) layer(l *os.Root, d v1.Descriptor) error {
-	r, verify, err := blob(l, d)
+func (in *importer) layer(u *unpacker, d v1.Descriptor) error {
+	r, finish, err := in.blob(d)
 	if err != nil {
 		return err
 	}
-	err = u.unpack(r, d.MediaType)
-	return errors.Join(err, verify())
+	return finish(u.unpack(reader(func(p []byte) (int, error) {
+		n, err := r.Read(p)
+		in.progress.Bytes += int64(n)
+		in.tell(false)
+		return n, err
+	}), d.MediaType))
+}
+
+// counted counts what a layer unpacks to.
+func (u *unpacker) counted(r io.Reader) io.Reader {
+	return until(u.ctx, reader(func(p []byte) (int, error) {
+		n, err := r.Read(p)
+		if u.stream -= int64(n); u.stream < 0 {
+			return 0, fmt.Errorf("the layers unpack to more than %d bytes", int64(maxStream))
+		}
+		return n, err
+	}))
 }
 
 func (u *unpacker) unpack(r io.Reader, mediaType string) error {
@@ -272,17 +361,14 @@ func (u *unpacker) unpack(r io.Reader, mediaType string) error {
 	case !strings.HasSuffix(mediaType, "tar"):
 		return fmt.Errorf("the media type %.100q is not known", mediaType)
 	}
-	u.written = map[string]bool{}
-	for archive := tar.NewReader(r); ; {
+	u.written, u.opaque = map[uint64]bool{}, map[uint64]bool{}
+	for archive := tar.NewReader(u.counted(r)); ; {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err = errors.Join(err, u.ctx.Err()); err != nil {
+		if err = errors.Join(err, u.ctx.Err(), u.another()); err != nil {
 			return err
-		}
-		if u.entries--; u.entries < 0 {
-			return fmt.Errorf("more than %d entries", maxEntries)
 		}
 		if err := u.entry(h, archive); err != nil {
 			return fmt.Errorf("%.200q: %w", h.Name, err)
@@ -290,12 +376,22 @@ func (u *unpacker) unpack(r io.Reader, mediaType string) error {
 	}
 }
 
+// another counts an entry.
+func (u *unpacker) another() error {
+	if u.entries--; u.entries < 0 {
+		return fmt.Errorf("more than %d entries", maxEntries)
+	}
+	return nil
+}
+
+func (u *unpacker) hash(path string) uint64 { return maphash.String(u.seed, path) }
+
 func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	at := path.Clean("/" + h.Name)[1:]
 	if at == "" {
 		return nil
 	}
-	if len(at) > 4096 {
+	if len(at) > 4096 || strings.Count(at, "/") > maxDepth {
 		return errors.New("the path is too long")
 	}
 	parent, name := path.Split(at)
@@ -306,14 +402,14 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	defer folder.Close()
 	if hidden, ok := strings.CutPrefix(name, ".wh."); ok {
 		if hidden == ".wh..opq" {
-			return u.opaque(folder, parent)
+			return u.anew(folder, parent)
 		}
 		if hidden == "" || hidden == "." || hidden == ".." {
 			return errors.New("it hides nothing that can be there")
 		}
 		return remove(folder, hidden)
 	}
-	u.written[at] = true
+	u.written[u.hash(at)] = true
 	fd, mode := int(folder.Fd()), uint32(h.Mode&0o777)
 	if h.Typeflag != tar.TypeDir {
 		if err := remove(folder, name); err != nil {
@@ -361,11 +457,15 @@ func (u *unpacker) file(folder int, name string, mode uint32, size int64, conten
 	return errors.Join(err, file.Chmod(fs.FileMode(mode)), file.Close())
 }
 
-// opaque removes what earlier layers put into a folder.
-func (u *unpacker) opaque(folder *os.File, parent string) error {
+// anew removes what earlier layers put into a folder. That it says so again changes nothing.
+func (u *unpacker) anew(folder *os.File, parent string) error {
+	if u.opaque[u.hash(parent)] {
+		return nil
+	}
+	u.opaque[u.hash(parent)] = true
 	names, err := folder.Readdirnames(-1)
 	for _, name := range names {
-		if err == nil && !u.written[parent+name] {
+		if err == nil && !u.written[u.hash(parent+name)] {
 			err = remove(folder, name)
 		}
 	}
@@ -404,8 +504,13 @@ func (u *unpacker) folder(at string) (*os.File, error) {
 		return nil, err
 	}
 	defer above.Close()
-	if err := unix.Mkdirat(int(above.Fd()), name, 0o755); err != nil {
+	if err := errors.Join(u.another(), unix.Mkdirat(int(above.Fd()), name, 0o755)); err != nil {
 		return nil, err
 	}
 	return u.open(at, unix.O_RDONLY|unix.O_DIRECTORY)
+}
+
+// exchange puts one folder in the place of another, and that into the place of the first, in one step.
+func exchange(a, b string) error {
+	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 }

@@ -101,7 +101,7 @@ func (c *client) manifest(ctx context.Context, d digest.Digest) ([]byte, error) 
 }
 
 func (c *client) fetch(ctx context.Context, reference string) ([]byte, error) {
-	b, _, err := c.Client.Manifest(ctx, reference)
+	b, _, err := c.Manifest(ctx, reference)
 	return b, err
 }
 
