@@ -303,7 +303,9 @@ func TestBudgets(t *testing.T) {
 			if c.budget.Pages > 0 {
 				p, err = s.Open(t.Context(), url+"/ok")
 			} else if p, err = s.Open(t.Context(), url+"/ok"); err == nil {
-				_, _ = take(t, p, err)
+				if _, err = take(t, p, err); err != nil {
+					break // the time was up while it loaded
+				}
 				p, err = s.Evaluate(t.Context(), "new Promise((done) => setTimeout(done, 200))", "[]")
 			}
 			_, err = take(t, p, err)

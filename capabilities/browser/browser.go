@@ -199,6 +199,32 @@ type held struct {
 	tab  *tab // guarded by turn; nil without a page
 	// unsure is set after an action that was given up: the page may hang. It is guarded by turn.
 	unsure bool
+
+	mu    sync.Mutex
+	users int // sessions that share the page, if it lasts
+}
+
+// leave ends a session of a page that lasts. A page without one gives its place up to others.
+func (h *held) leave() {
+	h.mu.Lock()
+	h.users--
+	left := h.users
+	h.mu.Unlock()
+	if left > 0 {
+		return
+	}
+	h.turn <- struct{}{} // at once, unless somebody else has begun to use the page
+	defer func() { <-h.turn }()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.users > 0 || h.tab == nil {
+		return
+	}
+	t := h.tab
+	t.seat.Idle(func() bool {
+		t.over.end(errGaveWay)
+		return true // the page ends soon
+	})
 }
 
 func newHeld(ctx context.Context) *held {
@@ -210,8 +236,8 @@ func newHeld(ctx context.Context) *held {
 // pageIdle is how long a page lasts that nobody uses, because it takes one of the engine's places.
 const pageIdle = 5 * time.Minute
 
-// Lasting returns a grant whose calls share one page, which stays open between them, for at most five minutes without an action. Each page
-// has a budget of its own. The caller closes the grant.
+// Lasting returns a grant whose calls share one page, which stays open between them, for at most five minutes without an action, and less if
+// others wait for a place. The next action is then told. Each page has a budget of its own. The caller closes the grant.
 func (g *Grant) Lasting() *Grant {
 	same := *g
 	same.lasting = newHeld(context.Background())
@@ -237,7 +263,11 @@ func (g *Grant) Open(ctx context.Context) (any, error) {
 	b := abi.OfCall(ctx, budgetKey{g.budget}, g.budget.start)
 	s := &Session{grant: g, budget: b, held: g.lasting}
 	s.ctx, s.end = context.WithCancelCause(ctx)
-	if s.held == nil {
+	if s.held != nil {
+		s.held.mu.Lock()
+		s.held.users++
+		s.held.mu.Unlock()
+	} else {
 		s.held = newHeld(s.ctx) //nolint:contextcheck // the context of the session, which is that of the call
 	}
 	return s, nil
@@ -257,6 +287,7 @@ type Session struct {
 
 	mu      sync.Mutex
 	pending int
+	closed  bool
 	running sync.WaitGroup
 }
 
@@ -277,6 +308,13 @@ var errSession = abi.Errorf(abi.CodeUnavailable, "the session was closed")
 func (s *Session) Close() error {
 	s.end(errSession) // the page ends with it
 	s.running.Wait()
+	s.mu.Lock()
+	again := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if s.grant.lasting != nil && !again {
+		s.held.leave()
+	}
 	return nil
 }
 
@@ -335,6 +373,9 @@ func (s *Session) run(ctx context.Context, needs need, do action) (result, error
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.grant.times().action, abi.ErrTimedOut)
 	defer cancel()
+	if t := s.held.tab; t != nil && s.grant.lasting != nil && !t.seat.Busy() {
+		t.over.end(errGaveWay)
+	}
 	if s.held.tab != nil && s.held.tab.isGone() {
 		why := s.held.tab.over.cause()
 		s.held.tab.close(ctx, why)

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// maxTabs is how many sessions of a site have a page at a time. Others wait, and users take turns.
+	// maxTabs is how many sessions of a site have a page at a time. Others wait, and users take turns. A page that lasts and that nobody uses
+	// gives way.
 	maxTabs = 8
 	// idleTime is how long a browser without a page is kept.
 	idleTime = 30 * time.Second
@@ -30,7 +31,7 @@ const (
 // starts them when they are needed, also after a crash. It is safe for concurrent use. Its creator closes it, after the sessions.
 type Engine struct {
 	options EngineOptions
-	places  *turns.Places
+	places  *turns.Kept
 
 	tabs sync.WaitGroup
 
@@ -75,7 +76,7 @@ func NewEngine(o EngineOptions) *Engine {
 	if o.times == (times{}) {
 		o.times = usualTimes
 	}
-	return &Engine{options: o, places: turns.New(o.Tabs), scopes: map[place]*scope{}}
+	return &Engine{options: o, places: turns.NewKept(o.Tabs), scopes: map[place]*scope{}}
 }
 
 // place says which sessions share a browser.

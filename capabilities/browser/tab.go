@@ -11,6 +11,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/internal/chromium"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // tab is a page in a browser context of its own: its cookies, caches, storage and proxy are nobody else's.
@@ -24,6 +25,7 @@ type tab struct {
 	folder                            string // of downloads
 	done                              func()
 	budget                            *budget
+	seat                              *turns.Seat // its place
 	idle                              *time.Timer // ends a page that lasts; nil for another one
 
 	over ending
@@ -65,15 +67,16 @@ const maxEvents = 100_000
 
 // newTab makes a tab, once there is a place for it.
 func (e *Engine) newTab(ctx context.Context, at place, open newExit, b *budget) (_ *tab, err error) {
-	if err := e.places.Take(ctx); err != nil {
+	seat, err := e.places.Take(ctx)
+	if err != nil {
 		return nil, err
 	}
 	browser, s, done, err := e.use(ctx, at)
 	if err != nil {
-		e.places.Give()
+		seat.Give()
 		return nil, err
 	}
-	t := &tab{browser: browser, engine: e, scope: s, budget: b, changed: make(chan struct{})}
+	t := &tab{browser: browser, engine: e, scope: s, budget: b, seat: seat, changed: make(chan struct{})}
 	e.tabs.Add(1)
 	e.begin(s, t)
 	b.begin(t)
@@ -81,7 +84,7 @@ func (e *Engine) newTab(ctx context.Context, at place, open newExit, b *budget) 
 		b.end(t)
 		e.end(s, t)
 		done()
-		e.places.Give()
+		seat.Give()
 		e.tabs.Done()
 	}
 	defer func() {
@@ -116,6 +119,7 @@ var (
 	errClosedTab = abi.Errorf(abi.CodeUnavailable, "the page was closed")
 	errCrashed   = abi.Errorf(abi.CodeUnavailable, "the browser crashed; open the page again")
 	errIdle      = abi.Errorf(abi.CodeUnavailable, "the page was closed because nobody used it for %s; open it again", pageIdle)
+	errGaveWay   = abi.Errorf(abi.CodeUnavailable, "the page was closed because nobody used it while others waited for a place; open it again")
 	errPage      = abi.Errorf(abi.CodeUnavailable, "the page crashed; open it again")
 	errEvents    = abi.Errorf(abi.CodeExhausted, "events of a page: %d", maxEvents)
 )

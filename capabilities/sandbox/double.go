@@ -19,6 +19,7 @@ import (
 	"github.com/stilehost/stile/capabilities/internal/trees"
 	"github.com/stilehost/stile/capabilities/sandbox/internal/box"
 	"github.com/stilehost/stile/capability/double"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 const exampleAnswers = `{"npm test": {"exitCode": 0, "stdout": "ok\n"}}`
@@ -53,8 +54,8 @@ func (g Rights) Double(_ context.Context, t *double.Test, raw json.RawMessage) (
 			}
 		}
 	}
-	grant := &Grant{limits: g.Limits.withDefaults(), allowed: g.Allow, log: slog.New(slog.DiscardHandler), make: func(context.Context) (machine, error) {
-		return &simulated{test: t, answers: answers, files: memory{}}, nil
+	grant := &Grant{limits: g.Limits.withDefaults(), allowed: g.Allow, log: slog.New(slog.DiscardHandler), make: func(context.Context) (machine, *turns.Seat, error) {
+		return &simulated{test: t, answers: answers, files: memory{}}, nil, nil
 	}}
 	return doubledGrant{grant}, nil
 }

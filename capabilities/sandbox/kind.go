@@ -16,6 +16,7 @@ import (
 	"github.com/stilehost/stile/capabilities/sandbox/internal/box"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // Kind is a container with real tools. The options of a site are [Options].
@@ -206,18 +207,17 @@ func New(o Options, g Rights, private []string) (*Grant, error) {
 	limits := g.Limits.withDefaults()
 	free := slots.of(o.Dir, cmp.Or(o.Sandboxes, maxSandboxes))
 	config := box.Options{Dir: filepath.Join(o.Dir, "run"), Runtime: o.Runtime, Storage: o.Storage, WithoutUserNamespace: o.WithoutUserNamespace}
-	return &Grant{limits: limits, allowed: g.Allow, log: log, make: func(ctx context.Context) (machine, error) {
-		select {
-		case free <- struct{}{}:
-		case <-ctx.Done():
-			return nil, ctx.Err()
+	return &Grant{limits: limits, allowed: g.Allow, log: log, make: func(ctx context.Context) (machine, *turns.Seat, error) {
+		seat, err := free.Take(ctx)
+		if err != nil {
+			return nil, nil, err
 		}
 		m, err := startImage(ctx, o, config, g, private, log)
 		if err != nil {
-			<-free
-			return nil, err
+			seat.Give()
+			return nil, nil, err
 		}
-		return counted{m, func() { <-free }}, nil
+		return counted{m, seat.Give}, seat, nil
 	}}, nil
 }
 

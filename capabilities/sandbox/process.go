@@ -150,11 +150,13 @@ func (p *Process) run(s *Sandbox, config box.Process, limit time.Duration) {
 	defer p.done.SetReady()
 	defer p.output.end()
 	defer p.cancel()
-	m, err := s.open(p.ctx)
+	m, err := s.open(p.ctx, false)
 	if err != nil {
 		p.fail(err)
 		return
 	}
+	s.held.run(1)
+	defer s.held.run(-1)
 	ctx, cancel := context.WithTimeout(p.ctx, limit)
 	defer cancel()
 	exit, err := m.run(ctx, config)

@@ -15,6 +15,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/sandbox/internal/box"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // Interface is the WIT interface that this package implements, in wit/deps/capability/sandbox.wit.
@@ -78,8 +79,8 @@ type machine interface {
 // concurrent use.
 type Grant struct {
 	limits  Limits
-	allowed []string // paths that may be copied to directories on disk although programs act on them
-	make    func(ctx context.Context) (machine, error)
+	allowed []string                                                // paths that may be copied to directories on disk although programs act on them
+	make    func(ctx context.Context) (machine, *turns.Seat, error) // with its place among the sandboxes of the site
 	log     *slog.Logger
 	// lasting is the container of all calls, if it lasts.
 	lasting *held
@@ -91,28 +92,46 @@ type held struct {
 	machine  machine
 	failed   error
 	ended    bool // no container starts any more
+	// gone says why the container ended while nobody used it, until an operation was told.
+	gone string
 
 	copying sync.Mutex // held while a copy is made
 	synced  map[place]*history
 
-	mu    sync.Mutex
-	users int         // calls that have it
-	idle  *time.Timer // runs while there are none
+	mu       sync.Mutex
+	users    int         // calls that have it
+	idle     *time.Timer // runs while there are none
+	seat     *turns.Seat // of the container
+	commands int         // that run
+	unsaved  bool        // a command has run since the last pull
 }
 
 func newHeld() *held { return &held{synced: map[place]*history{}} }
 
-// close ends the container, if it has started. With end, none starts later. Otherwise it does nothing while a call uses the container.
-func (h *held) close(end bool) error {
+// close ends the container, if it has started. none starts later.
+func (h *held) close() error {
+	h.starting.Lock()
+	defer h.starting.Unlock()
+	h.ended = true
+	return h.drop()
+}
+
+// closeIdle ends the container unless a call uses it, and reports whether it did. The next operation is told why.
+func (h *held) closeIdle(why string) (bool, error) {
 	h.starting.Lock() // a call that begins now waits for this, and gets another container
 	defer h.starting.Unlock()
 	h.mu.Lock()
 	used := h.users > 0
 	h.mu.Unlock()
-	if used && !end {
-		return nil
+	if used || h.machine == nil {
+		return false, nil
 	}
-	h.ended = h.ended || end
+	h.gone = why
+	return true, h.drop()
+}
+
+// drop ends the container. The caller holds starting.
+func (h *held) drop() error {
 	h.failed = nil
 	m := h.machine
 	if m == nil {
@@ -122,11 +141,54 @@ func (h *held) close(end bool) error {
 	h.copying.Lock() // nothing of the tree is left
 	clear(h.synced)
 	h.copying.Unlock()
+	h.mu.Lock()
+	h.seat = nil
+	h.mu.Unlock()
 	return m.close()
 }
 
-// idleTime is how long a container lasts that nobody uses, because it takes memory and one of the site's places.
+// told returns the error of the first operation after the container has ended while nobody used it. A push needs none of what was there,
+// so it is told only if something was lost. The caller holds starting.
+func (h *held) told(push bool) error {
+	why := h.gone
+	h.gone = ""
+	h.mu.Lock()
+	lost := h.unsaved
+	h.unsaved = false
+	h.mu.Unlock()
+	switch {
+	case why == "" || push && !lost:
+		return nil
+	case lost:
+		return abi.Errorf(abi.CodeUnavailable, "the sandbox has ended, because %s; what its commands changed after the last pull is lost: push again, and run them again", why)
+	default:
+		return abi.Errorf(abi.CodeUnavailable, "the sandbox has ended, because %s; its files are gone: push again", why)
+	}
+}
+
+// run counts a command, or with -1 its end.
+func (h *held) run(commands int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.commands += commands
+	h.unsaved = true
+}
+
+// saved says that changes were pulled. A command that runs may make others.
+func (h *held) saved() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unsaved = h.commands > 0
+}
+
+// idleTime is how long a container lasts that nobody uses, because it takes memory.
 const idleTime = 10 * time.Minute
+
+// Why a container has ended.
+const (
+	wasIdle     = "nobody used it for ten minutes"
+	wasInTheWay = "nobody used it while others waited for a place"
+)
 
 // use counts a call of a container that lasts.
 func (h *held) use(log *slog.Logger, users int) {
@@ -137,17 +199,23 @@ func (h *held) use(log *slog.Logger, users int) {
 		h.idle.Stop()
 	}
 	if h.users > 0 {
+		h.seat.Busy() // if it is ending, closeIdle sees whether it is used, or the call gets another container
 		return
 	}
-	h.idle = time.AfterFunc(idleTime, func() {
-		if err := h.close(false); err != nil {
+	end := func(why string) bool {
+		ended, err := h.closeIdle(why)
+		if err != nil {
 			log.Warn("end an idle sandbox", "error", err)
 		}
-	})
+		return ended
+	}
+	h.seat.Idle(func() bool { return end(wasInTheWay) })
+	h.idle = time.AfterFunc(idleTime, func() { end(wasIdle) })
 }
 
-// Lasting returns a grant whose calls share one container, which goes on between them, for at most ten minutes without a call. Its working
-// tree stays, so that only what has changed is copied. The caller closes the grant.
+// Lasting returns a grant whose calls share one container, which goes on between them, for at most ten minutes without a call, and less if
+// others wait for a place. Its working tree stays, so that only what has changed is copied. After a container has ended so, the next operation
+// fails and says so, unless it is a push and nothing was lost. The caller closes the grant.
 func (g *Grant) Lasting() *Grant {
 	same := *g
 	same.lasting = newHeld()
@@ -164,7 +232,7 @@ func (g *Grant) Close() error {
 		g.lasting.idle.Stop()
 	}
 	g.lasting.mu.Unlock()
-	return g.lasting.close(true)
+	return g.lasting.close()
 }
 
 // Interface implements [abi.Capability].
@@ -213,8 +281,9 @@ func (*Sandbox) Lists() map[string]int {
 	}
 }
 
-// open returns the machine, which it starts if necessary. Its error is for the guest.
-func (s *Sandbox) open(ctx context.Context) (machine, error) {
+// open returns the machine, which it starts if necessary. push is set for an operation that needs none of what was there. Its error is for the
+// guest.
+func (s *Sandbox) open(ctx context.Context, push bool) (machine, error) {
 	h := s.held
 	h.starting.Lock()
 	defer h.starting.Unlock()
@@ -224,7 +293,10 @@ func (s *Sandbox) open(ctx context.Context) (machine, error) {
 	if h.machine != nil || h.failed != nil {
 		return h.machine, h.failed
 	}
-	m, err := s.grant.make(ctx)
+	if err := h.told(push); err != nil {
+		return nil, err
+	}
+	m, seat, err := s.grant.make(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -237,6 +309,9 @@ func (s *Sandbox) open(ctx context.Context) (machine, error) {
 		return nil, h.failed
 	}
 	h.machine = m
+	h.mu.Lock()
+	h.seat = seat
+	h.mu.Unlock()
 	return m, nil
 }
 
@@ -267,7 +342,7 @@ type Note struct{ Path, Reason string }
 
 // Limits implements the method `limits`: it starts the container if necessary.
 func (s *Sandbox) Limits(ctx context.Context) ([]Note, error) {
-	m, err := s.open(ctx)
+	m, err := s.open(ctx, false)
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +372,7 @@ func (s *Sandbox) Close() error {
 		s.held.use(s.grant.log, -1)
 		return nil
 	}
-	return s.held.close(true)
+	return s.held.close()
 }
 
 // Stream is the enum `stream`.

@@ -5,25 +5,26 @@ import (
 	"sync"
 
 	"github.com/stilehost/stile/capabilities/sandbox/internal/box"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // places are the folders in which this process runs sandboxes.
 type places struct {
 	mu    sync.Mutex
-	slots map[string]chan struct{}
+	slots map[string]*turns.Kept
 	swept map[string]*sync.Once
 }
 
 func newSlots() *places {
-	return &places{slots: map[string]chan struct{}{}, swept: map[string]*sync.Once{}}
+	return &places{slots: map[string]*turns.Kept{}, swept: map[string]*sync.Once{}}
 }
 
-// of returns a channel with as many places as sandboxes may run at once. The first number for a folder counts.
-func (p *places) of(dir string, most int) chan struct{} {
+// of returns as many places as sandboxes may run at once. The first number for a folder counts.
+func (p *places) of(dir string, most int) *turns.Kept {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.slots[dir] == nil {
-		p.slots[dir] = make(chan struct{}, most)
+		p.slots[dir] = turns.NewKept(most)
 	}
 	return p.slots[dir]
 }

@@ -48,7 +48,7 @@ func (s *Sandbox) Push(ctx context.Context, directory Directory, to string) (*Tr
 	if err != nil {
 		return nil, err
 	}
-	return s.transfer(ctx, directory, folder, push)
+	return s.transfer(ctx, directory, folder, true)
 }
 
 // Pull is the method `pull`.
@@ -60,10 +60,10 @@ func (s *Sandbox) Pull(ctx context.Context, directory Directory, from string) (*
 	if err := directory.Writable("pull from /" + folder); err != nil {
 		return nil, err
 	}
-	return s.transfer(ctx, directory, folder, pull)
+	return s.transfer(ctx, directory, folder, false)
 }
 
-func (s *Sandbox) transfer(ctx context.Context, directory Directory, folder string, copy func(*copier) error) (*Transfer, error) {
+func (s *Sandbox) transfer(ctx context.Context, directory Directory, folder string, in bool) (*Transfer, error) {
 	if err := s.begin(0); err != nil {
 		return nil, err
 	}
@@ -76,14 +76,14 @@ func (s *Sandbox) transfer(ctx context.Context, directory Directory, folder stri
 		defer t.done.SetReady()
 		defer t.cancel()
 		defer stop()
-		t.err = s.copy(ctx, directory, folder, copy, &t.changes)
+		t.err = s.copy(ctx, directory, folder, in, &t.changes)
 	}()
 	return t, nil
 }
 
-// copy makes one copy while all processes stand still, one copy at a time.
-func (s *Sandbox) copy(ctx context.Context, directory Directory, folder string, copy func(*copier) error, changes *Changes) error {
-	m, err := s.open(ctx)
+// copy makes one copy, into the sandbox or out of it, while all processes stand still, one copy at a time.
+func (s *Sandbox) copy(ctx context.Context, directory Directory, folder string, in bool, changes *Changes) error {
+	m, err := s.open(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -99,8 +99,14 @@ func (s *Sandbox) copy(ctx context.Context, directory Directory, folder string, 
 	}
 	err = m.still(func() error {
 		defer one.settle()
-		return copy(one)
+		if in {
+			return push(one)
+		}
+		return pull(one)
 	})
+	if err == nil && !in {
+		s.held.saved()
+	}
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
