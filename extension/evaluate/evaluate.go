@@ -3,8 +3,10 @@
 package evaluate
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/clock"
@@ -21,6 +23,8 @@ type Options struct {
 	Toolchain func(context.Context) (*toolchain.Toolchain, error)
 	// Recorder takes recordings of the runs, each as a call of its own. Default: they are recorded as the host's options say.
 	Recorder Recorder
+	// Logger receives what goes wrong beside a run. Default: nothing is logged.
+	Logger *slog.Logger
 }
 
 // Recorder takes recordings of calls and keeps the components that they ran in, as *recording.Store does.
@@ -41,6 +45,7 @@ type Evaluator struct {
 
 // New returns an evaluator, which has built nothing.
 func New(o Options) *Evaluator {
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return &Evaluator{options: o, building: make(chan struct{}, 1), made: make(chan struct{})}
 }
 
@@ -61,6 +66,7 @@ func (e *Evaluator) get(ctx context.Context) (*toolchain.Evaluator, error) {
 	if e.evaluator != nil {
 		return e.evaluator, nil
 	}
+	ctx = context.WithoutCancel(ctx) // a guest that starts code and ends could have this done again and again
 	t, err := e.options.Toolchain(ctx)
 	if err != nil {
 		return nil, err
@@ -71,7 +77,7 @@ func (e *Evaluator) get(ctx context.Context) (*toolchain.Evaluator, error) {
 	}
 	if e.options.Recorder != nil {
 		if err := e.options.Recorder.Keep(ctx, made.Wasm()); err != nil {
-			return nil, errors.Join(err, made.Close())
+			e.options.Logger.Warn("keep the component of code for replays", "error", err)
 		}
 	}
 	e.evaluator = made

@@ -553,3 +553,43 @@ func TestReplay(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkRun compares code that an extension runs with the same code that the evaluator of a program runs, which knows the bindings.
+func BenchmarkRun(b *testing.B) {
+	at := newBench(b, host.Options{})
+	text := strings.Repeat("// a line of a comment, as models write them\n", 20) + "const n: number = input; return n + 1"
+	known, err := at.tools.Evaluator(b.Context(), map[string]string{"clock": clock.Interface})
+	if err != nil {
+		b.Fatal(err)
+	}
+	direct := func() error {
+		_, err := known.Do(b.Context(), toolchain.Body(toolchain.Program{Text: text}), host.Request{Tool: toolchain.BodyTool, Input: []byte("1"), Env: host.Env{"clock": clock.System()}})
+		return err
+	}
+	c := at.tool(b, `for (let i = 0; i < input.n; i++) await env.runner.execute(input.code, { input: 1 }); return 1`)
+	env := host.Env{"runner": code.New(code.Rights{Limits: code.Limits{Runs: 10_000}}, evaluate.New(evaluate.Options{Toolchain: func(context.Context) (*toolchain.Toolchain, error) { return at.tools, nil }}).Run)}
+	through := func() error {
+		_, err := c.Do(b.Context(), host.Request{Tool: "t", Input: fmt.Appendf(nil, `{"n": 10, "code": %q}`, text), Env: env, Limits: host.Limits{CPU: time.Minute}})
+		return err
+	}
+	if err := through(); err != nil {
+		b.Fatal(err)
+	}
+	var took [2]time.Duration
+	for b.Loop() {
+		began := time.Now()
+		for range 10 {
+			if err := direct(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		took[0] += time.Since(began)
+		began = time.Now()
+		if err := through(); err != nil {
+			b.Fatal(err)
+		}
+		took[1] += time.Since(began)
+	}
+	b.ReportMetric(float64(took[0].Microseconds())/float64(b.N)/10, "us/direct")
+	b.ReportMetric(float64(took[1].Microseconds())/float64(b.N)/10, "us/run")
+}

@@ -155,7 +155,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 		options: o, db: db, stamp: stamp.New(filepath.Join(o.Dir, stampFile)), old: make(chan struct{}, 1), changed: make(chan struct{}), loaded: newLoadedSet(o.Loaded, o.LoadedBytes), loading: newLoading(), ladders: map[string]*rungsOf{},
 	}
 	m.ledger, m.setPolicy = newLedger(m), m.SetPolicy
-	o.State.Configure(code.Kind, code.Evaluator(evaluate.New(evaluate.Options{Toolchain: o.Toolchain, Recorder: o.Recorder}).Run))
+	o.State.Configure(code.Kind, code.Evaluator(evaluate.New(evaluate.Options{Toolchain: o.Toolchain, Recorder: o.Recorder, Logger: o.Logger}).Run))
 	m.SetPolicy(cmp.Or(o.Policy, policy.Default()))
 	if db.Migrated() { // processes of the version before must ask the store, which they cannot use any more
 		err = db.Update(ctx, func(c *sqlite.Conn) error { return m.change(ctx, c) })
