@@ -1,4 +1,4 @@
-// Written by `stile types`: the bindings of "denied.json", "notes.json", "schedule.json".
+// Written by `stile types`: the bindings of "analyst.json", "denied.json", "notes.json", "schedule.json".
 import type { wit } from "stile";
 
 declare module "stile" {
@@ -7,5 +7,6 @@ declare module "stile" {
     readonly events: Kv;
     readonly github: Http;
     readonly notes: Workspace;
+    readonly runner: Code;
   }
 }

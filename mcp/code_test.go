@@ -153,3 +153,65 @@ func TestTurnsOfAgents(t *testing.T) {
 		t.Errorf("got %q, want %q", users, want)
 	}
 }
+
+// TestCodeBinding has an agent write an extension that runs code. A person decides about it, whatever the policy approves otherwise, and the code has no
+// more than what the person read.
+func TestCodeBinding(t *testing.T) {
+	h := newHome(t, preApproved)
+	c := h.client()
+	const source = `import { extension } from "stile";
+const input = { type: "object", properties: { code: { type: "string" } } };
+export default extension({ tools: {
+  run: { description: "d", input, run: ({ code }: any, env: any) => env.runner.execute(code, { env: { kv: env.kv } }) },
+  leak: { description: "d", input, run: ({ code }: any, env: any) => env.runner.execute(code, { env: { other: env.other } }) },
+} });`
+	manifest := object{
+		"name": "coder", "version": "1.0.0", "description": "d", "tools": []string{"run", "leak"},
+		"permissions": object{"kv": true}, "bindings": object{"other": object{"kv": true}, "runner": object{"code": object{"env": []string{"kv"}, "runs": 5}}},
+	}
+	w := does[writeOutput](c, "extension_write", object{"source": source, "manifest": manifest})
+	if w.State != "pending" {
+		t.Fatalf("it is %s", w.State)
+	}
+	review, err := h.manager.Review(t.Context(), w.Release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	for _, b := range review.Granted {
+		said += strings.Join(b.Grant.Describe(), "\n")
+	}
+	if !strings.Contains(said, "nobody has reviewed that code") || !strings.Contains(said, "that code can do everything that these bindings may: kv") {
+		t.Errorf("the person reads %s", said)
+	}
+	if r := c.tool("coder_run", object{"code": "return 1"}); !r.IsError {
+		t.Errorf("it runs before a person has decided: %s", text(r))
+	}
+	h.approve(w.Release, w.Digest)
+	for _, run := range []struct {
+		tool, code, kind, says string
+	}{
+		{"run", "console.log(1); return env.kv.increment('n', 1)", "", `{"result":1,"log":[{"level":"info","text":"1"}]}`},
+		{"run", "return Object.keys(env)", "", `["clock","console","kv","random"]`},
+		{"run", "\nthrow new RangeError('late')", "failed", "code.ts:2:11: RangeError: late"},
+		{"run", "for (;;);", "failed", "exhausted: code.ts: limit reached: cpu (1s)"},
+		{"leak", "return 1", "denied", "pass other on to code"},
+	} {
+		r := c.tool("coder_"+run.tool, object{"code": run.code})
+		if run.kind != "" {
+			if got := failed(t, r); got.Kind != run.kind {
+				t.Errorf("%s: got kind %s", run.code, got.Kind)
+			}
+		} else if r.IsError {
+			t.Errorf("%s: it failed", run.code)
+		}
+		if !strings.Contains(text(r), run.says) {
+			t.Errorf("%s: got %s", run.code, text(r))
+		}
+	}
+	// Less authority for code needs nobody, if the policy says so for updates; more does.
+	manifest["bindings"] = object{"other": object{"kv": true}, "runner": object{"code": object{"env": []string{"kv", "other"}, "runs": 5}}}
+	if w := does[writeOutput](c, "extension_write", object{"source": source, "manifest": manifest}); w.State != "pending" {
+		t.Errorf("with more for code it is %s", w.State)
+	}
+}

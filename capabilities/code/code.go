@@ -251,12 +251,13 @@ const (
 	maxLines  = 500
 	maxLog    = 16 << 10
 	perLine   = 64
-	maxLogs   = 4 << 20
-	freeLogs  = 64 << 10
+	maxLogs   = 1 << 20
+	freeLogs  = 16 << 10
+	sumLogs   = 16 << 20
 	truncated = "the rest of the log is left out"
 )
 
-var allLogs = blob.NewQuota("bytes of logs of code", 32<<20)
+var allLogs = blob.NewQuota("bytes of logs of code", sumLogs)
 
 func logs() *blob.Quota {
 	return allLogs.Part("bytes of logs of the code of one call", maxLogs, freeLogs)

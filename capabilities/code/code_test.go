@@ -239,10 +239,10 @@ func TestLogIsBounded(t *testing.T) {
 		}
 		p.written.Log(ctx, capability.Info, "late")
 	}
-	if err := allLogs.Reserve(32 << 20); err != nil {
+	if err := allLogs.Reserve(sumLogs); err != nil {
 		t.Error(err)
 	}
-	allLogs.Release(32 << 20)
+	allLogs.Release(sumLogs)
 }
 
 // TestThrown checks what a guest learns about code that throws, and how bugs of an evaluator reach the host.
