@@ -35,7 +35,8 @@ func TestPassedOn(t *testing.T) {
 		{"as it is, not allowed", fmt.Sprintf(into, 2048) + get + fmt.Sprintf(run, put), []string{"k"}, "pass box on to code"},
 		{
 			"under a name that it has elsewhere", fmt.Sprintf(into, 2048) + fmt.Sprintf(again, 2048) + fmt.Sprintf(into, 2049) + get + fmt.Sprintf(run, put),
-			[]string{"k", "x"}, "pass box on to code",
+			[]string{"k", "x"},
+			"pass box on to code",
 		},
 		{"twice", fmt.Sprintf(into, 2048) + fmt.Sprintf(again, 2048) + fmt.Sprintf(into, 2049) + get + fmt.Sprintf(run, put), []string{"box"}, "[console x]"},
 		{"derived", `(local.set $box (call $split (local.get $box)))` + fmt.Sprintf(into, 2048) + get + fmt.Sprintf(run, put), []string{"k"}, "pass box on to code"},
@@ -44,7 +45,8 @@ func TestPassedOn(t *testing.T) {
 		{
 			"the runner", `(call $subset (local.get $env) (i32.const 0) (i32.const 0) (i32.const 512))` + get +
 				`(call $lend (i32.load (i32.const 516)) (i32.const 2048) (i32.const 1) (i32.load (i32.const 328)) (i32.const 640))` + get + fmt.Sprintf(run, put),
-			[]string{"runner", "k"}, "[console]",
+			[]string{"runner", "k"},
+			"[console]",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -168,7 +168,7 @@ func (r *Runner) Start(ctx context.Context, text, name, input string, env abi.En
 	}
 	// The texts of a guest may be parts of larger ones.
 	p := Program{Name: strings.Clone(name), Text: strings.Clone(text), Input: []byte(input), Limits: limits}
-	run := &Pending{written: &log{quota: r.logs}}
+	run := &Pending{logs: r.logs, written: &log{quota: r.logs}}
 	var err error
 	run.Call, err = r.room.Start(ctx, size, env, func(ctx context.Context, env map[string]abi.Capability, done func([]byte, error)) {
 		if p.Env = env; env[ConsoleBinding] == nil {
@@ -176,7 +176,7 @@ func (r *Runner) Start(ctx context.Context, text, name, input string, env abi.En
 		}
 		r.grant.evaluate(ctx, p, func(output []byte, err error) {
 			if thrown, ok := errors.AsType[*ThrownError](err); ok {
-				run.failure.Store(&thrown.Failure)
+				run.keep(thrown.Failure)
 			}
 			done(output, err)
 		})
@@ -214,8 +214,26 @@ func (g Rights) allows(env abi.Env) error {
 // Pending is code that runs: the resource `pending`. It is safe for concurrent use. Its holder closes it.
 type Pending struct {
 	*calls.Call
-	failure atomic.Pointer[abi.Failure]
+	logs    *blob.Quota
 	written *log
+
+	mu      sync.Mutex
+	failure *abi.Failure
+	kept    int64 // bytes of logs, for failure
+}
+
+// shortFailure is how many bytes of each text are kept of a failure for which there is no room.
+const shortFailure = 256
+
+func (p *Pending) keep(f abi.Failure) {
+	size := int64(len(f.Name) + len(f.Message) + len(f.Stack))
+	if err := p.logs.Reserve(size); err != nil {
+		f = abi.Failure{Name: printable.Short(f.Name, shortFailure), Message: printable.Short(f.Message, shortFailure)}
+		size = 0 // as small as what a run takes anyway
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failure, p.kept = &f, size
 }
 
 // Quick implements [abi.Quick].
@@ -228,15 +246,24 @@ func (*Pending) Lists() map[string]int { return map[string]int{"pending.log.resu
 
 // Thrown returns what the code threw. It is nil if the code has not ended, or not that way. The error is always nil, and is there for the
 // end of a grant.
-func (p *Pending) Thrown(context.Context) (*abi.Failure, error) { return p.failure.Load(), nil }
+func (p *Pending) Thrown(context.Context) (*abi.Failure, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failure, nil
+}
 
 // Log returns what the code has logged since the last call. The error is as for Thrown.
 func (p *Pending) Log(context.Context) ([]Line, error) { return p.written.take(), nil }
 
 // Close ends the code if it still runs, and returns when it has ended. Closing again does nothing.
 func (p *Pending) Close() error {
-	defer p.written.close()
-	return p.Call.Close()
+	err := p.Call.Close()
+	p.written.close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.logs.Release(p.kept)
+	p.kept = 0
+	return err
 }
 
 // Line is a line of a log: the record `line`.
@@ -245,8 +272,8 @@ type Line struct {
 	Text  string
 }
 
-// What one run can log, and what a line takes besides its text. The logs of the runs of one call, and of all calls of the process, have
-// bounds too.
+// What one run can log, and what a line takes besides its text. The logs and failures of the runs of one call, and of all calls of the
+// process, have bounds too.
 const (
 	maxLines  = 500
 	maxLog    = 16 << 10
@@ -257,10 +284,10 @@ const (
 	truncated = "the rest of the log is left out"
 )
 
-var allLogs = blob.NewQuota("bytes of logs of code", sumLogs)
+var allLogs = blob.NewQuota("bytes of logs and failures of code", sumLogs)
 
 func logs() *blob.Quota {
-	return allLogs.Part("bytes of logs of the code of one call", maxLogs, freeLogs)
+	return allLogs.Part("bytes of logs and failures of the code of one call", maxLogs, freeLogs)
 }
 
 type logsKey struct{}

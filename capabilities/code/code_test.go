@@ -220,6 +220,35 @@ func TestLogIsBounded(t *testing.T) {
 			t.Errorf("%d lines again", len(again))
 		}
 	}
+	// Neither do failures that nobody takes.
+	failing := abi.WithCall(t.Context())
+	failures, short := []*Pending(nil), 0
+	for range 100 {
+		p := func() *Pending {
+			run, err := newRunner(failing, t, Rights{}, func(_ context.Context, _ Program, done func([]byte, error)) {
+				done(nil, &ThrownError{abi.Failure{Name: "Error", Message: strings.Repeat("m", 16<<10), Stack: strings.Repeat("s", 16<<10)}})
+			}).Start(failing, "1", "code.ts", "", env{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return run
+		}()
+		if _, err := p.Take(failing); err == nil {
+			t.Fatal("it does not fail")
+		}
+		if f, _ := p.Thrown(failing); f.Stack == "" {
+			short++
+		}
+		failures = append(failures, p)
+	}
+	if kept := 100 - short; kept*32<<10 > maxLogs || kept < 10 {
+		t.Errorf("%d failures are kept whole", kept)
+	}
+	for _, p := range failures {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 	// A call whose logs nobody takes is left with little, and everything is given back at the end.
 	ctx := abi.WithCall(t.Context())
 	kept, runs := 0, []*Pending(nil)
