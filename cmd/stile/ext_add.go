@@ -128,7 +128,7 @@ func (c *extAdd) Run(ctx context.Context, s *streams) error {
 			if c.Manifest != "" || c.Entry != "" {
 				return usagef("--manifest and --entry do not go with --openapi, which makes both")
 			}
-			drafts, err := c.drafts(s)
+			drafts, err := c.drafts(ctx, s)
 			if err != nil {
 				return err
 			}

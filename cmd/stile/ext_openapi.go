@@ -37,14 +37,16 @@ func (f openapiFlags) check(path string) error {
 }
 
 // drafts makes extensions of the document, and says what it made.
-func (f openapiFlags) drafts(s *streams) ([]lifecycle.Draft, error) {
+func (f openapiFlags) drafts(ctx context.Context, s *streams) ([]lifecycle.Draft, error) {
 	text, err := readFile(f.OpenAPI, openapi.MaxDocument)
 	if err != nil {
 		return nil, err
 	}
 	options := openapi.Options{Name: f.Name, Server: f.Server, Include: f.Include, Tags: f.Tag, Credential: f.Credential, As: f.As}
-	made, err := openapi.Generate(text, options)
+	made, err := interruptible(ctx, func() (*openapi.Result, error) { return openapi.Generate(text, options) })
 	switch {
+	case ctx.Err() != nil:
+		return nil, err
 	case errkind.Is[*openapi.OptionError](err):
 		return nil, &usageError{err}
 	case err != nil:

@@ -65,23 +65,24 @@ func readOpened(f *os.File, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// interruptible reads from something that may never end, such as a terminal or a pipe. Such a read cannot be cancelled: when ctx
-// ends, it is abandoned until the process ends.
-func interruptible(ctx context.Context, read func() ([]byte, error)) ([]byte, error) {
+// interruptible does what may never end, or long, such as reading from a terminal or a pipe. That cannot be cancelled: when ctx ends, it is
+// abandoned until the process ends.
+func interruptible[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type outcome struct {
-		data []byte
-		err  error
+		of  T
+		err error
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		data, err := read()
-		done <- outcome{data, err}
+		of, err := do()
+		done <- outcome{of, err}
 	}()
 	select {
 	case o := <-done:
-		return o.data, o.err
+		return o.of, o.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		var none T
+		return none, ctx.Err()
 	}
 }
 

@@ -24,8 +24,12 @@ type document struct {
 	spent   int // values that were visited
 }
 
-// maxWork is how many values converting a document visits at most. Visiting so many takes some seconds.
-const maxWork = 50_000_000
+const (
+	// maxWork is how many values converting a document visits at most. Visiting so many takes some seconds.
+	maxWork = 50_000_000
+	// parameterWork is for a parameter of an operation, as often as it is built.
+	parameterWork = 20
+)
 
 // spend counts visited values, and reports whether there may be so many.
 func (d *document) spend(values int) bool {
@@ -150,7 +154,7 @@ func (d *document) operations(name string, o Options) (all []*operation) {
 			}
 		}
 	}
-	named := &names{taken: map[string]bool{}, most: extension.MaxToolName - len(numbered(name, MaxExtensions)) - 1}
+	named := newNames(extension.MaxToolName - len(numbered(name, MaxExtensions)) - 1)
 	for _, op := range listed {
 		op.Name = named.of(op)
 		if included(op, o.Include) {

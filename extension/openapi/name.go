@@ -97,8 +97,14 @@ func toolName(id string, most int) string {
 // names gives each tool a name of its own.
 type names struct {
 	taken map[string]bool
+	next  map[string]int // the number to try next, by what can stand before it
 	most  int
 }
+
+// maxNumber is how many bytes a number takes at the end of a name, with what is before it, for as many operations as a document can have.
+const maxNumber = len("_10000000")
+
+func newNames(most int) *names { return &names{map[string]bool{}, map[string]int{}, most} }
 
 func (n *names) of(o *operation) string {
 	name := toolName(o.id, n.most)
@@ -107,10 +113,13 @@ func (n *names) of(o *operation) string {
 	}
 	if n.taken[name] { // the second of two operations, in the order of paths and methods
 		base := name
-		for i := 2; n.taken[name]; i++ {
+		key := base[:min(len(base), n.most-maxNumber)]
+		i := max(2, n.next[key])
+		for ; n.taken[name]; i++ {
 			end := fmt.Sprintf("_%d", i)
 			name = strings.TrimRight(base[:min(len(base), n.most-len(end))], "_") + end
 		}
+		n.next[key] = i
 	}
 	n.taken[name] = true
 	return name

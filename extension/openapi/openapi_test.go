@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/openapi"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/usagetest"
 )
 
 const pets = `
@@ -278,6 +280,40 @@ func TestMany(t *testing.T) {
 	made, err = openapi.Generate(text, openapi.Options{Name: "many", Tags: []string{"T3"}, Include: []string{"op_1?", "/00024/**"}})
 	if err != nil || len(made.Drafts) != 1 || made.Drafts[0].Tools != 3 { // 10, 17 and 24
 		t.Errorf("got %+v, %v", made, err)
+	}
+}
+
+// TestManyOfOneName has operations that all want the same name, or names that are the same once they are cut.
+func TestManyOfOneName(t *testing.T) {
+	const many = 100_000
+	for _, id := range []string{"same", strings.Repeat("long", 30)} {
+		var paths []string
+		for i := range many {
+			paths = append(paths, fmt.Sprintf(`"/%d": {"get": {"operationId": %q}}`, i, id))
+		}
+		before := usagetest.Processor()
+		_, err := openapi.Generate(document(strings.Join(paths, ","), ""), openapi.Options{Name: "many"})
+		if err == nil || !strings.Contains(err.Error(), "100000 operations are more than 16 extensions can have") {
+			t.Errorf("got %v", err)
+		}
+		if took := usagetest.Processor() - before; took > 15*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	}
+}
+
+// TestManyParameters has operations with many parameters, which are made again with less and less detail.
+func TestManyParameters(t *testing.T) {
+	var shared, paths []string
+	for i := range 190 {
+		shared = append(shared, fmt.Sprintf(`{"in": "query", "name": "p%d", "schema": {"type": "string"}}`, i))
+	}
+	for i := range 1000 {
+		paths = append(paths, fmt.Sprintf(`"/%d": {"parameters": [%s], "get": {}}`, i, strings.Join(shared, ",")))
+	}
+	_, err := openapi.Generate(document(strings.Join(paths, ","), ""), openapi.Options{Name: "many"})
+	if err == nil || !strings.Contains(err.Error(), "takes too long") {
+		t.Errorf("got %v", err)
 	}
 }
 

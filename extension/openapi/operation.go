@@ -30,7 +30,7 @@ func (d *document) build(o *operation, at detail) (reason string, less bool) {
 	props, required := map[string]any{}, []any{}
 	o.Parameters, o.Body, o.Whole = nil, "", false
 	given, reason := d.parameters(o)
-	if reason != "" {
+	if reason != "" || !d.spend(parameterWork*len(given)) {
 		return reason, false
 	}
 	var form []map[string]any // of Swagger 2.0
