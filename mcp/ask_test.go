@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -89,6 +90,37 @@ func TestCodeAsks(t *testing.T) {
 			t.Errorf("%s: got %s", code, text(r))
 		}
 	}
+}
+
+// A client that asks its person for code has as few questions at once as the pages, whatever sessions it has.
+func TestQuestionsOfClients(t *testing.T) {
+	h := newHome(t, `{"persons": ["editor"]}`)
+	asked, answer := make(chan bool), make(chan bool)
+	ask := func(*sdk.ElicitParams) *sdk.ElicitResult {
+		asked <- true
+		<-answer
+		return &sdk.ElicitResult{Action: "accept", Content: object{"approve": true}}
+	}
+	const code = `const got = await Promise.allSettled(Array.from({ length: input }, () => tools.person.approve({ question: "again?" })));
+return got.map((g) => g.value?.approved ? "yes" : /too many questions wait/.test(g.reason.message) ? "too many" : g.reason.message)[0];`
+	run := func(c *client, n int) any {
+		return does[codeOutput](c, "code_run", object{"code": code, "input": n}).Result
+	}
+	var wait sync.WaitGroup
+	first := h.personAt("2025-06-18", alice, "editor", ask)
+	wait.Go(func() {
+		if got := run(first, 16); got != "yes" {
+			t.Errorf("16 questions: %v", got)
+		}
+	})
+	for range 16 {
+		<-asked
+	}
+	if got := run(h.personAt("2025-06-18", alice, "editor", ask), 1); got != "too many" {
+		t.Errorf("one more: %v", got)
+	}
+	close(answer)
+	wait.Wait()
 }
 
 // A package that nobody has approved waits for a person. The policy can name it, and an answer holds for the next run.

@@ -221,9 +221,14 @@ func (r *request) asker(ctx context.Context) func(context.Context, string, func(
 		if len(question) > lifecycle.MaxQuestion {
 			return &lifecycle.QuestionError{Reason: fmt.Sprintf("the question has %d bytes; at most %d", len(question), lifecycle.MaxQuestion)}
 		}
+		answered, err := r.options.Manager.Asking(r.viewer)
+		if err != nil {
+			return err
+		}
 		asking, cancel := context.WithTimeout(ctx, keepFor)
 		stop := context.AfterFunc(within, cancel)
 		go func() {
+			defer answered()
 			defer cancel()
 			defer stop()
 			said, err := r.call.Session.Elicit(asking, &sdk.ElicitParams{

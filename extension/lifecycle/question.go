@@ -42,7 +42,8 @@ type questions struct {
 	mu      sync.Mutex
 	last    int64
 	open    map[int64]*asked
-	changed chan struct{} // closed when open changes; nil if nobody waits for that
+	clients map[string]int // how many an agent's clients ask their person
+	changed chan struct{}  // closed when open changes; nil if nobody waits for that
 }
 
 // change is called with mu held.
@@ -78,14 +79,8 @@ func (m *Manager) Ask(ctx context.Context, v Viewer, text string, done func(appr
 	q := &m.questions
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	own := 0
-	for _, a := range q.open {
-		if a.Of == v.String() {
-			own++
-		}
-	}
-	if own >= maxAgentQuestions || len(q.open) >= maxQuestions {
-		return &QuestionError{fmt.Sprintf("too many questions wait for a person: an agent can have %d at once, and all have %d", maxAgentQuestions, maxQuestions)}
+	if err := q.room(v.String()); err != nil {
+		return err
 	}
 	q.last++
 	a := &asked{Question: Question{q.last, v.String(), printable.Text(text), m.options.Now()}, done: done}
@@ -99,6 +94,45 @@ func (m *Manager) Ask(ctx context.Context, v Viewer, text string, done func(appr
 		a.end(false, context.Cause(ctx))
 	})
 	return nil
+}
+
+// room returns an error if an agent can ask no more. It is called with mu held.
+func (q *questions) room(of string) error {
+	own, all := q.clients[of], len(q.open)
+	for _, a := range q.open {
+		if a.Of == of {
+			own++
+		}
+	}
+	for _, n := range q.clients {
+		all += n
+	}
+	if own >= maxAgentQuestions || all >= maxQuestions {
+		return &QuestionError{fmt.Sprintf("too many questions wait for a person: an agent can have %d at once, and all have %d", maxAgentQuestions, maxQuestions)}
+	}
+	return nil
+}
+
+// Asking counts a question that the client of an agent asks, so that it has no more at once than with [Manager.Ask]. answered ends that. The
+// error is a *[QuestionError].
+func (m *Manager) Asking(v Viewer) (answered func(), err error) {
+	q, of := &m.questions, v.String()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.room(of); err != nil {
+		return nil, err
+	}
+	if q.clients == nil {
+		q.clients = map[string]int{}
+	}
+	q.clients[of]++
+	return func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if q.clients[of]--; q.clients[of] == 0 {
+			delete(q.clients, of)
+		}
+	}, nil
 }
 
 // take removes a question. It is nil if there is none.
