@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	nethttp "net/http"
 	"runtime"
 	"strings"
@@ -428,4 +429,39 @@ func TestWorkOfPages(t *testing.T) {
 	if _, err := take(t, p, err); !errors.Is(err, abi.ErrExhausted) {
 		t.Errorf("another page: %v", err)
 	}
+}
+
+// TestProxyOfLastingPage has the proxy of a page that no call pays for work longer than pages may be open.
+func TestProxyOfLastingPage(t *testing.T) {
+	url, rule := serve(t, bombs())
+	c, err := Rights{Rules: ruleList(rule)}.Open(t.Context(), quickSite(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := c.(*Grant).Lasting()
+	defer func() { _ = g.Close() }()
+	var proxy context.Context
+	exits := g.open
+	g.open = func(ctx context.Context, l net.Listener, b *budget) (exit, error) {
+		proxy = ctx
+		return exits(ctx, l, b)
+	}
+	opened, err := g.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := opened.(*Session)
+	defer func() { _ = s.Close() }()
+	open(t, s, url+"/ok")
+	if err := abi.Work(proxy, time.Second); err != nil {
+		t.Error(err)
+	}
+	if err := abi.Work(proxy, 10*time.Minute); !errors.Is(err, abi.ErrExhausted) {
+		t.Errorf("got %v", err)
+	}
+	p, err := s.Text(t.Context(), nil)
+	if _, err := take(t, p, err); err == nil || !strings.Contains(err.Error(), "of processor time") {
+		t.Errorf("the page: %v", err)
+	}
+	open(t, s, url+"/ok") // another page
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // Interface is the WIT interface that this package implements, in wit/deps/capability/browser.wit.
@@ -136,6 +137,12 @@ func (b *budget) charge(took time.Duration) {
 	if b.work += took; b.work >= b.limit() {
 		b.endAll()
 	}
+}
+
+// workOfProxy is charge for what the proxy of a page does where no call pays for it.
+func (b *budget) workOfProxy(took time.Duration) error {
+	b.charge(took)
+	return b.left()
 }
 
 // endAll ends the open tabs. The caller holds b.mu.
@@ -426,14 +433,15 @@ func (s *Session) run(ctx context.Context, needs need, do action) (result, error
 }
 
 func (s *Session) newTab(ctx context.Context) error {
-	b := s.budget
+	b, within := s.budget, s.held.ctx
 	if s.grant.lasting != nil { // the page outlives the call
 		b = s.grant.budget.start()
+		within = turns.For(abi.WithWork(within, b.workOfProxy), turns.User(ctx))
 	}
 	if err := b.left(); err != nil {
 		return err
 	}
-	t, err := s.grant.engine.newTab(ctx, s.grant.place, func(l net.Listener) (exit, error) { return s.grant.open(s.held.ctx, l, b) }, b)
+	t, err := s.grant.engine.newTab(ctx, s.grant.place, func(l net.Listener) (exit, error) { return s.grant.open(within, l, b) }, b)
 	if err != nil {
 		return err
 	}

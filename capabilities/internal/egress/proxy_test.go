@@ -267,3 +267,30 @@ func (h *harness) through(roots *x509.CertPool) *nethttp.Client {
 	h.t.Cleanup(transport.CloseIdleConnections)
 	return &nethttp.Client{Transport: transport, CheckRedirect: func(*nethttp.Request, []*nethttp.Request) error { return nethttp.ErrUseLastResponse }}
 }
+
+// TestRequestsAreCharged has a client connect, and ask for what it may not have.
+func TestRequestsAreCharged(t *testing.T) {
+	var worked counter
+	const most = 20 * (connectionWork + requestWork)
+	h := start(t, nil, func(h *harness) {
+		h.ctx = abi.WithWork(t.Context(), func(took time.Duration) error {
+			if worked.add(int(took)) > int64(most) {
+				return abi.Errorf(abi.CodeExhausted, "processor time")
+			}
+			return nil
+		})
+	})
+	for i := range 20 {
+		p := h.dial()
+		p.send("GET http://example.com/ HTTP/1.1", "Host: example.com")
+		if status, text := p.answer("GET"); status != nethttp.StatusForbidden {
+			t.Fatalf("request %d: status %d, %s", i+1, status, text)
+		}
+	}
+	if got := time.Duration(worked.get()); got != most {
+		t.Errorf("%v were charged, not %v", got, most)
+	}
+	if said := h.dial().ended(); said != "" { // it need not even ask
+		t.Errorf("one more connection: %q", said)
+	}
+}

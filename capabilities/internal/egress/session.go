@@ -31,6 +31,12 @@ func newSession(p *Proxy, conn net.Conn) *session {
 	return s
 }
 
+// Processor time that a client causes, by connecting and by a request. A refused request is the last of its connection.
+const (
+	connectionWork = 100 * time.Microsecond
+	requestWork    = 100 * time.Microsecond
+)
+
 // run serves the client to its end. The caller closes the socket.
 func (s *session) run() {
 	end := func() {
@@ -41,6 +47,10 @@ func (s *session) run() {
 	s.idle = time.AfterFunc(s.proxy.options.Limits.Idle, end)
 	defer s.idle.Stop()
 	defer time.AfterFunc(s.proxy.options.Limits.Total, end).Stop()
+	if err := abi.Work(s.ctx, connectionWork); err != nil {
+		s.proxy.refused(err)
+		return
+	}
 	conn := watched{s.client, s}
 	s.serve(&stream{conn, bufio.NewReader(conn)}, nil)
 }
@@ -100,6 +110,10 @@ func (s *session) serve(c *stream, at *door) {
 		_ = c.SetReadDeadline(time.Time{})
 		if err != nil {
 			s.answerHead(c, err)
+			return
+		}
+		if err := abi.Work(s.ctx, requestWork); err != nil {
+			s.refuse(c, err)
 			return
 		}
 		if s.proxy.left.Load() <= 0 { // otherwise a client could still open connections to servers
