@@ -25,6 +25,7 @@ const Interface = "stile:capability/browser@0.1.0"
 const (
 	viewWidth  = 1280 // pixels
 	viewHeight = 800
+	windowSize = 16 // of the window's edges, in pixels
 
 	// maxPending is how many actions of a session can be under way, one after the other.
 	maxPending = 16

@@ -134,7 +134,7 @@ func (t *tab) start(ctx context.Context) error {
 	}
 	t.context = made.BrowserContextID
 	if err := t.browser.Call(ctx, "", "Target.createTarget", map[string]any{
-		"url": "about:blank", "browserContextId": t.context, "width": viewWidth, "height": viewHeight,
+		"url": "about:blank", "browserContextId": t.context, "width": windowSize, "height": windowSize,
 	}, &made); err != nil {
 		return err
 	}
@@ -157,6 +157,13 @@ func (t *tab) start(ctx context.Context) error {
 	}
 	t.browser.Send(t.session, "Page.setInterceptFileChooserDialog", map[string]any{"enabled": true})
 	t.browser.Send(t.session, "Inspector.enable", nil)
+	// The page has its view, and the window shows a corner of it, because nobody looks: the browser keeps what a window shows as pixels.
+	if err := t.call(ctx, "Emulation.setDeviceMetricsOverride", map[string]any{
+		"width": viewWidth, "height": viewHeight, "screenWidth": viewWidth, "screenHeight": viewHeight, "deviceScaleFactor": 1, "mobile": false,
+		"dontSetVisibleSize": true,
+	}, nil); err != nil {
+		return err
+	}
 	return t.call(ctx, "Page.enable", nil, nil)
 }
 
