@@ -17,6 +17,7 @@ import (
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities/sandbox"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/capability"
 )
@@ -94,6 +95,14 @@ var valid = []struct {
 			{"runner", code.Rights{Env: []string{"clock", "docs", "kv"}, Limits: code.Limits{Runs: 3, CPU: 2 * time.Second, Memory: 16 << 20, Bytes: 1000}}},
 		},
 	},
+	{
+		"network of a sandbox",
+		with(`"bindings": {"box": {"sandbox": {"image": "host", "network": [{"scheme": "HTTPS", "host": "a.example.com"}]}}, "git": {"sandbox": {"image": "host", "network": [{"host": "a.example.com", "path": "/x", "credential": "c"}], "intercept": true}}}`),
+		[]Binding{
+			{"box", sandbox.Rights{Image: "host", Network: []http.Rule{{Scheme: "HTTPS", Host: "a.example.com"}}}},
+			{"git", sandbox.Rights{Image: "host", Network: []http.Rule{{Host: "a.example.com", Path: "/x", Credential: "c"}}, Intercept: true}},
+		},
+	},
 }
 
 func TestParse(t *testing.T) {
@@ -166,6 +175,8 @@ var refused = []struct{ name, text, want string }{
 	{"a permission mistyped", with(`"permissions": {"netwrk": []}`), `line 2, column 17: permissions.netwrk: there is no such field; write "network"`},
 	{"browser", with(`"permissions": {"browser": ["*"]}`), `line 2, column 29: permissions.browser[0]: "*" is not a host; write a host, like "docs.example.com" or "*.example.com"`},
 	{"path of a browser", with(`"bindings": {"web": {"browser": [{"host": "example.com", "path": "/x"}]}}`), `line 2, column 66: bindings.web.browser[0].path: a rule of browser has no path: inside TLS, a proxy sees the host and the port only; write a rule of scheme, host and port, or "intercept": true beside the rules`},
+	{"path of a sandbox", with(`"bindings": {"box": {"sandbox": {"image": "host", "network": [{"host": "example.com", "path": "/x"}]}}}`), `line 2, column 95: bindings.box.sandbox.network[0].path: a rule of sandbox has no path: inside TLS, a proxy sees the host and the port only; write a rule of scheme, host and port, or "intercept": true beside the rules`},
+	{"interception of nothing", with(`"bindings": {"box": {"sandbox": {"image": "host", "intercept": true}}}`), `line 2, column 64: bindings.box.sandbox.intercept: there is nothing to intercept; write rules in "network", or leave it out`},
 	{"network true", with(`"permissions": {"network": true}`), `line 2, column 28: permissions.network: true where a list belongs; write ["api.example.com"]`},
 	{"network with a URL", with(`"permissions": {"network": ["https://api.github.com/repos"]}`), `line 2, column 29: permissions.network[0]: "https://api.github.com/repos" is more than a host; write "api.github.com", or a rule with scheme and path in bindings`},
 	{"network with a star", with(`"permissions": {"network": ["*"]}`), `line 2, column 29: permissions.network[0]: the short form has no rule for every host; write in bindings {"network": {"http": [{"scheme": "https", "host": "*", "port": 443}]}}`},

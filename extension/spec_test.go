@@ -104,7 +104,7 @@ func TestParseSpecsRefuses(t *testing.T) {
 		{[]string{"a=dir:"}, `binding "a=dir:": there is no path; write dir:PATH[,rw]`},
 		{[]string{"a=dir:/tmp,wr"}, `binding "a=dir:/tmp,wr": a directory has no option "wr"; write dir:PATH[,rw]`},
 		{[]string{"a=dir:/tmp,rw,rw"}, `binding "a=dir:/tmp,rw,rw": a directory has no option "rw,rw"; write dir:PATH[,rw]`},
-		{[]string{"a=browser:https://example.com/**"}, `binding "a=browser:https://example.com/**": "https://example.com/**" has a path, and inside TLS a proxy sees the host and the port only; write NAME=browser:https://docs.example.com`},
+		{[]string{"a=browser:https://example.com/**"}, `binding "a=browser:https://example.com/**": "https://example.com/**" has a path, and inside TLS a proxy sees the host and the port only: add the option intercept; write NAME=browser:https://docs.example.com`},
 		{[]string{"a=workspace"}, `binding "a=workspace": "" cannot name a workspace, a-z, 0-9, "_" and "-" can; write workspace:NAME[/path][,rw]`},
 		{[]string{"a=workspace:../x"}, `binding "a=workspace:../x": ".." cannot name a workspace, a-z, 0-9, "_" and "-" can; write workspace:NAME[/path][,rw]`},
 		{[]string{"a=workspace:x/../../y"}, `binding "a=workspace:x/../../y": the path "/../../y" holds the segment ".."; write workspace:NAME[/path][,rw]`},

@@ -70,15 +70,19 @@ func ParseRule(text string, intercept bool) (http.Rule, error) {
 		return rule, err
 	}
 	if !intercept {
-		if rule.Path == "/**" {
-			rule.Path = ""
+		stated := ""
+		switch {
+		case rule.Path != "":
+			stated = "a path"
+		case rule.Methods != nil:
+			stated = "methods"
+		case rule.Headers != nil:
+			stated = "headers"
+		case rule.Credential != "" || rule.As != "":
+			stated = "a credential"
 		}
-		for name, stated := range map[string]bool{
-			"a path": rule.Path != "", "methods": rule.Methods != nil, "headers": rule.Headers != nil, "a credential": rule.Credential != "" || rule.As != "",
-		} {
-			if stated {
-				return rule, fmt.Errorf("%s has %s, and inside TLS a proxy sees the host and the port only: add the option intercept", jsonform.Quote(text), name)
-			}
+		if stated != "" {
+			return rule, fmt.Errorf("%s has %s, and inside TLS a proxy sees the host and the port only: add the option intercept", jsonform.Quote(text), stated)
 		}
 	}
 	if rule.MaxResponse != 0 {
