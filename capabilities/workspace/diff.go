@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -112,9 +113,9 @@ func (f openFile) diffText() (string, error) {
 	if size := f.n.status.Size; size > maxDiff {
 		return "", &abi.Error{Code: abi.CodeTooLarge, Size: size}
 	}
-	text, err := f.text()
-	if err == nil && len(text) > maxDiff { // on disk, a file can grow while it is read
-		err = &abi.Error{Code: abi.CodeTooLarge, Size: uint64(len(text))}
+	text, err := f.text(maxDiff)
+	if errors.Is(err, errGrown) {
+		err = &abi.Error{Code: abi.CodeTooLarge, Size: maxDiff + 1}
 	}
 	return text, err
 }

@@ -649,3 +649,56 @@ func TestDirectoriesAreReadOnce(t *testing.T) {
 		}
 	}
 }
+
+// metered counts bytes.
+type metered struct{ bytes int64 }
+
+func (m *metered) Charge(n int64) error {
+	m.bytes += n
+	return nil
+}
+
+// TestFilesThatGrow reads files on disk that have more bytes than when they were looked up. They are charged, and have no more room than was
+// made for them.
+func TestFilesThatGrow(t *testing.T) {
+	base := t.TempDir()
+	d := openedDisk(t, base)
+	const size = 100_000
+	if err := os.WriteFile(filepath.Join(base, "f"), []byte(strings.Repeat("a", size)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, then := range []uint64{0, 1000, size - 1, size} {
+		for name, read := range map[string]func(f openFile, room int64) (int, error){
+			"text": func(f openFile, room int64) (int, error) {
+				text, err := f.text(room)
+				return len(text), err
+			},
+			"whole": func(f openFile, room int64) (int, error) {
+				w, err := f.whole(abi.MaxText, room)
+				if err != nil {
+					return 0, err
+				}
+				return len(*w.Text), nil
+			},
+		} {
+			for _, room := range []int64{16 << 10, size} {
+				m := &metered{}
+				err := d.view(abi.WithMeter(t.Context(), m), "read", func(o *op) error {
+					place, n, err := o.file("/f")
+					if err != nil {
+						return err
+					}
+					n.status.Size = then
+					have, err := read(openFile{o, place, "/f", n}, room)
+					if err == nil && have != size {
+						t.Errorf("%s: %d bytes", name, have)
+					}
+					return err
+				})
+				if fits := room >= size; fits && (err != nil || m.bytes != size) || !fits && !errors.Is(err, errGrown) {
+					t.Errorf("%s, %d bytes before, room for %d: %d were charged, %v", name, then, room, m.bytes, err)
+				}
+			}
+		}
+	}
+}

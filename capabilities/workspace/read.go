@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"iter"
 	"strings"
 	"unicode/utf8"
@@ -59,10 +60,16 @@ func (d *Directory) Read(ctx context.Context, path string) (string, error) {
 		if size := f.n.status.Size; size > uint64(room) && size <= abi.MaxText {
 			return "", int64(size), nil
 		}
-		text, err = f.text()
+		text, err = f.text(room)
+		if errors.Is(err, errGrown) {
+			return "", abi.MaxText, nil
+		}
 		return text, 0, err
 	})
 }
+
+// errGrown says that a file on disk has grown while it was read, so that its text has no room.
+var errGrown = errors.New("the file has grown")
 
 // Whole is a file at one moment.
 type Whole struct {
@@ -82,7 +89,10 @@ func (d *Directory) ReadWithDigest(ctx context.Context, path string, max uint64)
 		if size := f.n.status.Size; size > uint64(room) && size <= max {
 			return "", int64(size), nil
 		}
-		whole, err = f.whole(max)
+		whole, err = f.whole(max, room)
+		if errors.Is(err, errGrown) {
+			return "", abi.MaxText, nil
+		}
 		return "", 0, err
 	})
 	if err != nil {
@@ -91,8 +101,8 @@ func (d *Directory) ReadWithDigest(ctx context.Context, path string, max uint64)
 	return whole, nil
 }
 
-// whole is the file with its text, if it has at most this many bytes.
-func (f openFile) whole(most uint64) (w Whole, err error) {
+// whole is the file with its text, if it has at most this many bytes. It is errGrown if there is no room for the text.
+func (f openFile) whole(most uint64, room int64) (w Whole, err error) {
 	size := f.n.status.Size
 	if err := abi.Charge(f.o.ctx, int(size)); err != nil {
 		return Whole{}, err
@@ -106,11 +116,18 @@ func (f openFile) whole(most uint64) (w Whole, err error) {
 		if err == nil {
 			err = f.o.ctx.Err() // on disk, a file can grow while it is read
 		}
+		before := w.Size
+		if w.Size += uint64(len(piece)); err == nil && w.Size > max(size, before) {
+			err = abi.Charge(f.o.ctx, int(w.Size-max(size, before)))
+		}
 		if err != nil {
 			return Whole{}, err
 		}
 		sum.Write(piece)
-		if w.Size += uint64(len(piece)); w.Size <= most && size <= most {
+		if w.Size <= most && size <= most {
+			if w.Size > uint64(room) {
+				return Whole{}, errGrown
+			}
 			text.Write(piece)
 		}
 	}
@@ -153,11 +170,11 @@ func (o *op) text(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return openFile{o, place, path, n}.text()
+	return openFile{o, place, path, n}.text(abi.MaxText)
 }
 
-// text returns the whole file as UTF-8.
-func (f openFile) text() (string, error) {
+// text returns the whole file as UTF-8. The error is errGrown if there is no room for it.
+func (f openFile) text(room int64) (string, error) {
 	size := f.n.status.Size
 	if size > abi.MaxText {
 		return "", &abi.Error{Code: abi.CodeTooLarge, Size: size}
@@ -171,9 +188,18 @@ func (f openFile) text() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if text.Write(piece); text.Len() > abi.MaxText { // on disk, a file can grow while it is read
+		before := text.Len()
+		switch now := before + len(piece); { // on disk, a file can grow while it is read
+		case now > abi.MaxText:
 			return "", &abi.Error{Code: abi.CodeTooLarge, Size: abi.MaxText}
+		case int64(now) > room:
+			return "", errGrown
+		case now > max(int(size), before):
+			if err := abi.Charge(f.o.ctx, now-max(int(size), before)); err != nil {
+				return "", err
+			}
 		}
+		text.Write(piece)
 	}
 	if !utf8.ValidString(text.String()) {
 		return "", invalid(f.path, "is not UTF-8 text; read-bytes and read-blob read any file")
