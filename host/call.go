@@ -25,7 +25,8 @@ var (
 // call is one instance at work. Only one goroutine at a time uses it.
 type call struct {
 	host    *Host
-	ctx     context.Context
+	ctx     context.Context // of its operations
+	context callContext     // what ctx is made of
 	limits  Limits
 	store   *wasmtime.Store
 	handles handles
@@ -49,6 +50,9 @@ type call struct {
 	storeLimits wasmtime.Limits
 	forget      func() bool // ends the store's wait for the end of the call
 }
+
+// room is [abi.Room] of its operations.
+func (c *call) room(bytes int64) error { return c.store.Room(bytes) }
 
 // openStore makes the store for an instance. The stores of a call share its budget.
 func (c *call) openStore() {
@@ -83,11 +87,11 @@ func (h *Host) limits(r *Request, outer *frame) Limits {
 }
 
 // within returns a context that also ends with the host, and with the wall-clock limit, which starts now.
-func (h *Host) within(ctx context.Context, limits Limits) (_ context.Context, stop func()) {
+func (h *Host) within(ctx context.Context, limits Limits) (_ context.Context, cancel context.CancelCauseFunc, stop func()) {
 	ctx, finish := context.WithCancelCause(ctx)
 	wall := time.AfterFunc(limits.Wall, func() { finish(errWall) })
 	host := context.AfterFunc(h.closing, func() { finish(ErrClosed) })
-	return ctx, func() {
+	return ctx, finish, func() {
 		wall.Stop()
 		host()
 		finish(errDone)
@@ -121,15 +125,16 @@ func (c *call) begin(r *running) error {
 		return explainEnd(ctx, c.limits, err)
 	}
 	c.clock = phaseClock{time.Now()}
-	ctx, over := context.WithCancelCause(ctx)
-	c.ends = append(c.ends, func() { over(nil) })
-	c.ctx = abi.WithRoom(abi.WithWork(withFrame(ctx, c.frame), c.frame.work), func(bytes int64) error { return c.store.Room(bytes) })
+	over := r.cancel
+	if over == nil {
+		ctx, over = context.WithCancelCause(ctx)
+	}
+	c.ends = append(c.ends, func() { over(errDone) })
+	outer := c.frame.outer
+	c.context = callContext{abi.Operations{Context: ctx, Room: c.room, Work: c.frame.work, Outermost: outer == nil}, c.frame}
+	c.ctx = &c.context
 	if user := c.frame.user; user != "" && user != turns.User(ctx) {
 		c.ctx = turns.For(c.ctx, user) // users take turns in capabilities too
-	}
-	outer := c.frame.outer
-	if outer == nil { // the calls that it starts share its budgets
-		c.ctx = abi.WithCall(c.ctx)
 	}
 	c.observe, c.idle, c.record, c.replay = request.Observe, request.Idle, request.record, request.replay
 	c.handles = handles{open: map[abi.Rep]*handle{}, limit: c.limits.Handles}

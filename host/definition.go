@@ -39,7 +39,7 @@ type definitionSet struct {
 // Tools asks the component for its tools, in an instance without authority. The guest could claim anything: Tools checks only the
 // form of its answer and makes descriptions printable. The component is asked once; later calls return the same answer.
 func (c *Component) Tools(ctx context.Context) ([]abi.Definition, error) {
-	ctx, stop := c.host.within(ctx, c.host.options.Limits)
+	ctx, _, stop := c.host.within(ctx, c.host.options.Limits)
 	defer stop()
 	set, err := c.definitions(ctx, nil, Limits{})
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *Component) Tools(ctx context.Context) ([]abi.Definition, error) {
 // CheckTools compares the component's current description of its tools with the approved one. A difference is a
 // *DefinitionError that names the first tool that differs.
 func (c *Component) CheckTools(ctx context.Context, approved []abi.Definition) error {
-	ctx, stop := c.host.within(ctx, c.host.options.Limits)
+	ctx, _, stop := c.host.within(ctx, c.host.options.Limits)
 	defer stop()
 	now, err := c.describeTools(ctx, Limits{})
 	if err != nil {

@@ -235,6 +235,9 @@ func leave(grants []*Grant) {
 
 // union joins lists of grants, in the order of their locks.
 func union(lists ...[]*Grant) []*Grant {
+	if !slices.ContainsFunc(lists, func(l []*Grant) bool { return len(l) > 0 }) {
+		return nil
+	}
 	all := slices.SortedFunc(slices.Values(slices.Concat(lists...)), func(a, b *Grant) int { return cmp.Compare(a.id, b.id) })
 	return slices.Compact(all)
 }

@@ -42,9 +42,18 @@ func frameOf(ctx context.Context) *frame {
 	return f
 }
 
-// withFrame returns the context of a call's operations.
-func withFrame(ctx context.Context, f *frame) context.Context {
-	return context.WithValue(ctx, frameKey{}, f)
+// callContext is the context of a call's operations.
+type callContext struct {
+	abi.Operations
+	frame *frame
+}
+
+// Value implements context.Context.
+func (c *callContext) Value(key any) any {
+	if key == (frameKey{}) {
+		return c.frame
+	}
+	return c.Operations.Value(key)
 }
 
 func newFrame(c *Component, r *Request, l Limits, outer *frame) *frame {

@@ -12,7 +12,8 @@ import (
 // parts. Between two of them, when waiting is set, the call needs no goroutine. It is not on the stack, which is small while the call waits.
 type running struct {
 	component *Component
-	ctx       context.Context // from within
+	ctx       context.Context         // from within
+	cancel    context.CancelCauseFunc // ends ctx with the call; nil if ctx goes on after it
 	request   *Request
 	limits    Limits
 	export    export

@@ -111,8 +111,8 @@ func (t *toolCall) admit(ctx context.Context) (err error) {
 	if len(r.Input)+len(r.Code.text()) > t.limits.Input {
 		return exceeded("input", printable.Size(int64(t.limits.Input)))
 	}
-	ctx, stop := c.host.within(ctx, t.limits)
-	t.ctx = ctx
+	ctx, cancel, stop := c.host.within(ctx, t.limits)
+	t.ctx, t.cancel = ctx, cancel
 	t.drops = append(t.drops, stop)
 	if r.Code != nil {
 		return nil
