@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 	switch os.Getenv("STILE_TEST_ROLE") {
 	case "calls":
 		forbidden()
+	case "start":
+		_, err := Start(context.Background(), Options{Dir: os.Getenv("STILE_TEST_DIR")}, Root{}, testLimits)
+		fmt.Println(err)
 	case "owner":
 		own(os.Getenv("STILE_TEST_DIR"))
 	default:

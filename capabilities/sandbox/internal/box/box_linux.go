@@ -65,13 +65,13 @@ type Box struct {
 
 // Start makes a box. It takes as long as a container takes to start. ctx bounds the start only.
 func Start(ctx context.Context, o Options, r Root, l Limits) (_ *Box, err error) {
-	if os.Geteuid() != 0 {
-		return nil, fmt.Errorf("%w: stile does not run as root, which mounts and user namespaces of several users need", ErrUnavailable)
-	}
 	b := &Box{root: r, cgroups: findCgroups(), ended: make(chan struct{})}
+	if os.Geteuid() != 0 {
+		return nil, fmt.Errorf("%w: stile does not run as root: %s; and only root mounts a disk of a limited size, and gives each sandbox users of its own", ErrUnavailable, b.cgroups.ofUser())
+	}
 	for _, c := range []string{"memory", "pids", "freezer"} {
 		if !b.cgroups.has(c) {
-			return nil, fmt.Errorf("%w: the cgroup controller %s is missing", ErrUnavailable, c)
+			return nil, fmt.Errorf("%w: the cgroup controller %s is missing from %s", ErrUnavailable, c, b.cgroups)
 		}
 	}
 	if b.thread, err = newThread(); err != nil {
@@ -283,14 +283,11 @@ func (b *Box) Verified() []Check { return slices.Clone(b.verified) }
 
 // Runtime is the program that runs the box, whether it is in a user namespace, and the version of cgroups by which it is limited.
 func (b *Box) Runtime() string {
-	namespace, version := "in a user namespace", 1
+	namespace := "in a user namespace"
 	if b.first == 0 {
 		namespace = "without a user namespace"
 	}
-	if b.cgroups.unified {
-		version = 2
-	}
-	return fmt.Sprintf("%s, %s, with cgroups of version %d", b.runtime.name(), namespace, version)
+	return fmt.Sprintf("%s, %s, with %s", b.runtime.name(), namespace, b.cgroups)
 }
 
 // Network names the network namespace of the box. It has a loopback interface and nothing else. What a program outside listens on in it is

@@ -28,6 +28,34 @@ func findCgroups() cgroups {
 	return cgroups{cgroupRoot, err == nil}
 }
 
+// String names the version.
+func (c cgroups) String() string {
+	if c.unified {
+		return "cgroups of version 2"
+	}
+	return "cgroups of version 1"
+}
+
+// ofUser says what cgroups are to a user other than root.
+func (c cgroups) ofUser() string {
+	if !c.unified {
+		return c.String() + " limit nothing for other users"
+	}
+	own := ""
+	text, _ := os.ReadFile("/proc/self/cgroup")
+	for line := range strings.Lines(string(text)) {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			own = filepath.Join(c.root, path)
+		}
+	}
+	controllers, _ := os.ReadFile(filepath.Join(own, "cgroup.controllers"))
+	has := strings.Fields(string(controllers))
+	if unix.Access(filepath.Join(own, "cgroup.subtree_control"), unix.W_OK) != nil || !slices.Contains(has, "memory") || !slices.Contains(has, "pids") {
+		return "its cgroup, of version 2, is not delegated to this user with memory and pids"
+	}
+	return "its cgroup, of version 2, is delegated to this user"
+}
+
 // folder is a cgroup, for one controller. The path is never that of all processes.
 func (c cgroups) folder(controller, path string) string {
 	if len(strings.Trim(filepath.Clean(path), "/.")) == 0 {
