@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -58,6 +59,8 @@ func TestScripts(t *testing.T) {
 		_, _ = fmt.Fprintf(w, "%s, and it is %t that this is right", r.Header.Get("Authorization"), r.Header.Get("Authorization") == "Bearer canary-of-the-script")
 	}))
 	t.Cleanup(site.Close)
+	secure := httptest.NewTLSServer(site.Config.Handler)
+	t.Cleanup(secure.Close)
 	model := httptest.NewServer(http.HandlerFunc(answerAsModel))
 	t.Cleanup(model.Close)
 	images := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
@@ -79,6 +82,10 @@ func TestScripts(t *testing.T) {
 			e.Setenv("STILE_BIN", filepath.Dir(stile)) // a PATH without anything else
 			e.Setenv("PATH", programs+string(filepath.ListSeparator)+e.Getenv("PATH"))
 			e.Setenv("SITE", site.URL)
+			e.Setenv("SECURE_SITE", secure.URL) // whose certificate is in secure.pem
+			if err := os.WriteFile(filepath.Join(e.WorkDir, "secure.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o600); err != nil {
+				return err
+			}
 			e.Setenv("SITE_PORT", site.URL[strings.LastIndexByte(site.URL, ':')+1:])
 			e.Setenv("MODEL", model.URL)
 			e.Setenv("REGISTRY", strings.TrimPrefix(images.URL, "http://"))
