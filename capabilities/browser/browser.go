@@ -433,7 +433,7 @@ func (s *Session) run(ctx context.Context, needs need, do action) (result, error
 	return outcome, nil
 }
 
-func (s *Session) newTab(ctx context.Context) error {
+func (s *Session) newTab(ctx context.Context) error { //nolint:contextcheck // the proxy of a page lives as long as the page
 	b, within := s.budget, s.held.ctx
 	if s.grant.lasting != nil { // the page outlives the call
 		b = s.grant.budget.start()
