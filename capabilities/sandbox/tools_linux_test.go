@@ -42,11 +42,11 @@ func TestRealTools(t *testing.T) {
 		const identity = "git config --global user.email a@example.com && git config --global user.name a && "
 		must(t, s, identity+"cd origin && git init -q -b main && git add -A && git commit -qm first && chmod +x README.md && ln -s README.md link && git add -A && git commit -qm second")
 		must(t, s, "git clone -q origin clone && cd clone && git log --oneline | wc -l && echo change >> README.md && git commit -qam third && git push -q origin HEAD:other")
-		for command, want := range map[string]string{
-			"cd js && npm test": "pass 1",
-			"cd go && GOFLAGS=-mod=mod GOTOOLCHAIN=local go build -o ../hello . && ../hello 2>&1": "hello from go",
-			"cd rust && cargo build --offline 2>&1 && ./target/debug/a":                           "hello from rust",
-		} {
+		commands := map[string]string{"cd js && npm test": "pass 1", "cd rust && cargo build --offline 2>&1 && ./target/debug/a": "hello from rust"}
+		if o.Runtime == "crun" || o.Runtime == "docker" { // it takes the longest, and half of a minute
+			commands["cd go && GOFLAGS=-mod=mod GOTOOLCHAIN=local go build -o ../hello . && ../hello 2>&1"] = "hello from go"
+		}
+		for command, want := range commands {
 			if got := run(t, s, "export PATH=$PATH:/usr/local/go/bin; "+command); got.Code != 0 || !strings.Contains(got.stdout, want) {
 				t.Errorf("%s: exit code %d\n%s%s", command, got.Code, got.stdout, got.stderr)
 			}
