@@ -387,3 +387,44 @@ func TestAtOnce(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
+
+// FuzzLayer unpacks layers of any bytes. Nothing is written beside the folder.
+func FuzzLayer(f *testing.F) {
+	seed := func(entries ...entry) {
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		for _, e := range entries {
+			h := &tar.Header{Name: e.name, Typeflag: e.kind, Mode: e.mode, Linkname: e.text}
+			if e.kind == tar.TypeReg {
+				h.Size, h.Linkname = int64(len(e.text)), ""
+			}
+			if err := w.WriteHeader(h); err != nil {
+				f.Fatal(err)
+			}
+			if e.kind == tar.TypeReg {
+				_, _ = w.Write([]byte(e.text)) // to memory
+			}
+		}
+		_ = w.Close() // to memory
+		f.Add(b.Bytes())
+	}
+	seed(entry{"a/b", tar.TypeReg, 0o644, "text"}, entry{"a/.wh.b", tar.TypeReg, 0, ""}, entry{"a/.wh..wh..opq", tar.TypeReg, 0, ""})
+	seed(entry{"l", tar.TypeSymlink, 0, "../.."}, entry{"l/x", tar.TypeReg, 0o644, "x"}, entry{"h", tar.TypeLink, 0, "l/x"})
+	seed(entry{"d", tar.TypeDir, 0o755, ""}, entry{"../../x", tar.TypeReg, 0o644, "x"}, entry{"p", tar.TypeFifo, 0o644, ""})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := t.TempDir()
+		root, err := os.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		u := unpacker{ctx: t.Context(), root: root, left: 1 << 20, stream: 4 << 20, entries: 1000, seed: maphash.MakeSeed()}
+		_ = u.unpack(bytes.NewReader(data), v1.MediaTypeImageLayer) // most are no archive
+		if left, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(left) != 1 {
+			t.Fatalf("beside it: %v, %v", left, err)
+		}
+		if _, err := settle(dir); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
