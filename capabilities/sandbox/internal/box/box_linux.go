@@ -245,15 +245,20 @@ func (b *Box) start(ctx context.Context, l Limits) error {
 		}
 		return fmt.Errorf("%w: the container runtime: %.500s", ErrUnavailable, message)
 	}
-	return until("the container runtime did not note its container", func() (done bool, err error) {
-		select {
-		case <-b.ended:
-			return false, fmt.Errorf("%w: the container ended at once", ErrUnavailable)
-		default:
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		if b.pid, err = b.runtime.started(ctx, b); err != nil || b.pid > 0 {
+			return err
 		}
-		b.pid, err = b.runtime.started(ctx, b)
-		return b.pid > 0, errors.Join(err, ctx.Err())
-	})
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-b.ended:
+			return fmt.Errorf("%w: the container ended at once", ErrUnavailable)
+		}
+	}
 }
 
 // check reads back what was asked for.
