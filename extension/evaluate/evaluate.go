@@ -100,7 +100,7 @@ func (e *Evaluator) Run(ctx context.Context, p code.Program, done func(output []
 	}
 	request := host.Request{
 		Tool: toolchain.BodyTool, Name: p.Name, Input: p.Input, Env: p.Env,
-		Limits: host.Limits{CPU: p.Limits.CPU, Memory: p.Limits.Memory, Output: int(p.Limits.Bytes)},
+		Limits: host.Limits{CPU: p.Limits.CPU, Memory: p.Limits.Memory, Input: int(p.Limits.Bytes) + maxCode, Output: int(p.Limits.Bytes)},
 	}
 	if e.options.Recorder != nil {
 		request.Recorder = e.options.Recorder
@@ -110,6 +110,9 @@ func (e *Evaluator) Run(ctx context.Context, p code.Program, done func(output []
 		ended(host.Result{}, err)
 	}
 }
+
+// maxCode is how many bytes the code can have besides the input, once it is transformed: the toolchain bounds its text and its source map.
+const maxCode = 1 << 20
 
 // maxProblems is how many bytes the problems of code have in an error.
 const maxProblems = 4 << 10

@@ -226,6 +226,21 @@ func TestCode(t *testing.T) {
 	}
 }
 
+// TestAllBytes runs as much code, with as much input, as a grant can allow, and gets as much back.
+func TestAllBytes(t *testing.T) {
+	b := newBench(t, host.Options{})
+	c := b.tool(t, `const { result } = await env.runner.execute(input.code, { input: "x".repeat(input.n) }); return result.length`)
+	env := host.Env{"runner": b.runner(code.Rights{Limits: code.Limits{Bytes: 1 << 20, CPU: 20 * time.Second, Memory: 64 << 20}})}
+	for _, line := range []string{"// a comment\n", "if (input === 1) console.log(input);\n"} { // the second needs a source map
+		text := strings.Repeat(line, 70_000/len(line)) + "return input"
+		n := 1<<20 - len(text) - len(`""`)
+		r, err := c.Do(t.Context(), host.Request{Tool: "t", Input: fmt.Appendf(nil, `{"code": %q, "n": %d}`, text, n), Env: env, Limits: host.Limits{CPU: time.Minute}})
+		if err != nil || string(r.Output) != fmt.Sprint(n) {
+			t.Errorf("%.20q: got %.100s, %v", line, r.Output, err)
+		}
+	}
+}
+
 // TestDenialsAreTheCallers checks that a denial that nobody handles becomes the caller's, which the host proves, and that the tool cannot
 // be given more by the caller of its code.
 func TestDenialsAreTheCallers(t *testing.T) {
