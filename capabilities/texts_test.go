@@ -207,6 +207,8 @@ func (f *filler) fill(t reflect.Type, name string) reflect.Value {
 		if f.skip = f.skip || t != reflect.TypeFor[abi.Env](); !f.skip {
 			v.Set(reflect.ValueOf(noBindings{}))
 		}
+	case reflect.Func:
+		f.skip = true // no guest calls this method
 	case reflect.Uint32:
 		v.SetUint(1)
 	default:
