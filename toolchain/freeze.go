@@ -7,6 +7,7 @@ const (
 	runtimeObjects = 596 // the head of the list of all that is collected
 	runtimeZero    = 604 // of what has no reference left
 	runtimePhase   = 620 // of a collection
+	runtimeStrings = 628 // the head of the list of all texts, which only a report of leaks would read
 	runtimeHashed  = 764 // how many shapes are hashed
 
 	headerSize  = 8 // of a block
@@ -46,6 +47,7 @@ func freeze(memory []byte, at roots, ours arenas) bool {
 		empty(header + headerSize)
 	}
 	empty(h.runtime + runtimeObjects)
+	h.closeStrings()
 	if ours == (arenas{}) || h.unused > maxUnused {
 		return true // ours are looked for, see layout, or a call may need what is free
 	}
@@ -155,8 +157,23 @@ func (h *heap) check(context uint32) (own map[uint32]bool) {
 	})
 	h.expect(contexts == 1 && hashed == h.word(h.runtime+runtimeHashed))
 	h.each(h.runtime+runtimeZero, func(uint32) { h.odd = true })
+	h.each(h.runtime+runtimeStrings, func(uint32) {})
 	h.expect(h.bytes(h.runtime+runtimePhase, 1)[0] == 0)
 	return own
+}
+
+// closeStrings takes the image's texts out of the engine's list, so that a new one writes to none of them. They keep a list of their own without a
+// head, from which one that is freed can be taken.
+func (h *heap) closeStrings() {
+	head := h.runtime + runtimeStrings
+	last, first := h.word(head), h.word(head+4)
+	if first == head {
+		return
+	}
+	h.store(first, last)
+	h.store(last+4, first)
+	h.store(head, head)
+	h.store(head+4, head)
 }
 
 // noBlock ends a list of free blocks.

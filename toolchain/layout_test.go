@@ -49,15 +49,25 @@ export default extension({ tools: {
 			return { kept, at: clock.now() };
 		},
 	},
+	small: {
+		description: "A distance",
+		input,
+		run: async ({ n }: any, { store, clock }: any) => {
+			const a = Math.sin(n / 2) ** 2 + Math.cos(n) * Math.cos(n / 3) * Math.sin(n / 4) ** 2;
+			return { km: 12_742 * Math.asin(Math.sqrt(a)) };
+		},
+	},
 } });`
 
 var typicalInputs = []struct{ tool, input string }{
 	{"compute", `{"key":"a key and another","n":4,"points":[[1.5,2.25],[3,4]]}`},
 	{"wait", `{"key":"another key","n":4}`},
+	{"small", `{"key":"k","n":1.5}`},
 }
 
-// The stored layouts are those that result from these calls.
-func TestLayout(t *testing.T) {
+// tracingImager makes images with an engine that marks what it writes to.
+func tracingImager(t *testing.T) *imager {
+	t.Helper()
 	m := testImager(t, imageLimits{})
 	whole, err := m.whole(t.Context())
 	if err != nil {
@@ -70,6 +80,12 @@ func TestLayout(t *testing.T) {
 	if m.shared, err = m.compileShared(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return m
+}
+
+// The stored layouts are those that result from these calls.
+func TestLayout(t *testing.T) {
+	m := tracingImager(t)
 	var found struct {
 		Plain layout `json:"plain"`
 		Net   layout `json:"net"`
@@ -90,18 +106,37 @@ func TestLayout(t *testing.T) {
 	t.Logf("plain: %d blocks are hot, of %v", len(found.Plain.Hot), found.Plain.Blocks)
 }
 
-// observeCalls makes a base image and an extension without any layout, and records what the calls write.
-func observeCalls(t *testing.T, m *imager, net bool) layout {
-	t.Helper()
-	prelude, err := preludeSource(testEngine(t).modules, net)
+// TestWrittenPages counts the pages that calls write to: each is copied for each live instance, and restored after the call.
+func TestWrittenPages(t *testing.T) {
+	m := tracingImager(t)
+	stored, err := baseLayout(false)
 	if err != nil {
 		t.Fatal(err)
 	}
+	img, l, _ := imageOfTypical(t, m, false, stored)
+	const page = 4096
+	for i, most := range []int{13, 28, 12} {
+		c := typicalInputs[i]
+		memory, pages := traceCall(t, m, l, img, c.tool, c.input), 0
+		for at := uint32(trace + len(memory)>>6 + page - 1); int(at) < len(memory); at += page { // after the marks themselves
+			if written(memory, at&^(page-1), page) {
+				pages++
+			}
+		}
+		if t.Logf("%s: %d pages", c.tool, pages); pages == 0 || pages > most {
+			t.Errorf("%s writes to %d pages, want at most %d", c.tool, pages, most)
+		}
+	}
+}
+
+// observeCalls makes a base image and an extension without any layout, and records what the calls write.
+func observeCalls(t *testing.T, m *imager, net bool) layout {
+	t.Helper()
 	ordinals := map[uint32]int{} // of the last allocation of each block
 	var count int
 	newArena := -1    // the size for which the engine made an arena
 	var newest uint32 // the link of the arena of that size before
-	base, err := m.makeBase(t.Context(), prelude, layout{observe: func(g *guest, rt uint32, class int) {
+	img, l, base := imageOfTypical(t, m, net, layout{observe: func(g *guest, rt uint32, class int) {
 		link := func(class int) uint32 { return g.load32(rt + runtimeArenas + 8*uint32(class) + 4) }
 		if newArena >= 0 {
 			if made := link(newArena); made != newest { // otherwise the block is free again, and its arena with it
@@ -117,23 +152,6 @@ func observeCalls(t *testing.T, m *imager, net bool) layout {
 		}
 		count++
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if base.bindings, err = m.compileBindings(t.Context(), base.roots); err != nil {
-		t.Fatal(err)
-	}
-
-	l := testLinkage(t, "env", "poll", "clock", "kv", "console", "random")
-	l.bindings = map[string]string{"store": kv.Interface, "clock": clock.Interface}
-	b, err := bundle(t.Context(), Source{FS: fstest.MapFS{"typical.ts": {Data: []byte(typical)}}, Entry: "typical.ts"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	img, _, err := m.extension(t.Context(), base, testDescriptor(t, l), b.code, "extension.js", false)
-	if err != nil {
-		t.Fatal(err)
-	}
 	inBase, before := blocksOf(base.memory, base.roots.Runtime), blocksOf(img.memory, img.roots.Runtime)
 	hot := map[int]bool{}
 	found := layout{Blocks: make([]int, len(arenaSizes))}
@@ -161,6 +179,34 @@ func observeCalls(t *testing.T, m *imager, net bool) layout {
 	}
 	found.Hot = slices.Sorted(maps.Keys(hot))
 	return found
+}
+
+// imageOfTypical makes an image of the typical extension, with a layout.
+func imageOfTypical(t *testing.T, m *imager, net bool, laid layout) (*image, *linkage, *baseImage) {
+	t.Helper()
+	prelude, err := preludeSource(testEngine(t).modules, net)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := m.makeBase(t.Context(), prelude, laid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if base.bindings, err = m.compileBindings(t.Context(), base.roots); err != nil {
+		t.Fatal(err)
+	}
+
+	l := testLinkage(t, "env", "poll", "clock", "kv", "console", "random")
+	l.bindings = map[string]string{"store": kv.Interface, "clock": clock.Interface}
+	b, err := bundle(t.Context(), Source{FS: fstest.MapFS{"typical.ts": {Data: []byte(typical)}}, Entry: "typical.ts"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, _, err := m.extension(t.Context(), base, testDescriptor(t, l), b.code, "extension.js", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return img, l, base
 }
 
 type blockState struct {

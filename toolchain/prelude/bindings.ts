@@ -578,7 +578,7 @@ interface Export extends FunctionInfo {
   interface: string;
   /** Whether it continues the current call. */
   resumes: boolean;
-  handler?: Handler;
+  handler: Handler | undefined; // set when the image is made: a call changes nothing of the image that it need not
   lift(): any[];
   /** Passes a result. A function whose type is no `result` cannot fail. */
   lower(failed: boolean, value: any): void;
@@ -607,6 +607,7 @@ export function own(resource: string, index: number): Raw {
 /** Sets the handlers of an exported interface. */
 export function implement(name: string, handlers: Record<string, Handler>): void {
   implementations.set(name, handlers);
+  for (const e of exported) if (e.interface === name) e.handler = handlers[e.name];
 }
 
 /** Evaluates a module, which stacks call `name`, and returns a promise of its exports. */
@@ -705,7 +706,8 @@ function exportOf(name: string, info: FunctionInfo): Export {
     return args;
   };
   const lift = spilled === null && take.length === 3 ? three : any;
-  return { ...info, interface: name, resumes: name === stepwise && info.name === "resume", lift, lower: returning(info) };
+  const handler = implementations.get(name)?.[info.name];
+  return { ...info, interface: name, resumes: name === stepwise && info.name === "resume", handler, lift, lower: returning(info) };
 }
 
 /** How a function returns a value, or throws. */
@@ -769,7 +771,7 @@ export function enter(index: number): void {
   }
   settled = false;
   const call = ++calls;
-  const handler = (current.handler ??= implementations.get(current.interface)![current.name]);
+  const handler = current.handler!;
   const threw = (error: unknown) => settle(call, true, handler.thrown ? handler.thrown(error) : error);
   const returned = (value: unknown) => {
     try {
