@@ -511,7 +511,7 @@ func TestEnginesAreRefused(t *testing.T) {
 		"its socket":        {`s/--network none/--network none -v SOCKET:\/var\/run\/docker.sock/`, "mounts"},
 		"a device":          {`s/--network none/--network none --device \/dev\/kvm:\/dev\/other/`, ""},
 		"the processes":     {`s/--network none/--network none --pid host/; s/--pid private//`, "pid"},
-		"other cgroups":     {`s/--cgroup-parent [^ ]*/--cgroup-parent \/other/`, "cgroup"},
+		"other cgroups":     {`s/--cgroup-parent [^ ]*/--cgroup-parent \/stile-test-other/`, "cgroup"},
 	} {
 		for _, engine := range []string{"podman", "docker"} {
 			t.Run(name+" "+engine, func(t *testing.T) {
@@ -540,6 +540,14 @@ func TestEnginesAreRefused(t *testing.T) {
 	}
 	if left := eventually(func() string { return containers(t, Options{Runtime: "docker"}) }); left != "" {
 		t.Errorf("containers: %s", left)
+	}
+	if err := eventually(func() string {
+		if err := findCgroups().remove("/stile-test-other"); err != nil { // as long as an engine takes to end its container
+			return err.Error()
+		}
+		return ""
+	}); err != "" {
+		t.Error(err)
 	}
 }
 
