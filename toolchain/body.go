@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/jslex"
 	"github.com/stilehost/stile/internal/lazyregexp"
@@ -20,6 +21,9 @@ const (
 	bodyHead = `import { extension } from "stile"; export default extension({ tools: { code: { description: "Code", run: async ({ input }, env) => { let tools; try { tools = env.tools; } catch {} {` + "\n"
 	bodyTail = "\n} } } } });"
 )
+
+// bodyDefinitions are what every body exports. So nobody has to ask it, and only this tool can be called.
+var bodyDefinitions = []abi.Definition{{Name: BodyTool, Description: "Code", InputSchema: `{"type":"object"}`}}
 
 // Body makes a program from the body of an async function with the parameters input, which is any JSON, env, and tools,
 // which is env.tools if bound. Its return value is the result of the tool [BodyTool]. Errors count the lines of the body.
@@ -62,7 +66,7 @@ func (p Program) wrap(input []byte) []byte {
 // lower adjusts line numbers for the lines above the author's. It moves an error that shows only below them, such as a missing
 // bracket, to the end of the author's last line.
 func (p Program) lower(err error) error {
-	if p.above == 0 {
+	if p.above == 0 || err == nil {
 		return err
 	}
 	lines := p.lines()

@@ -175,6 +175,9 @@ func (e *Evaluator) prepare(ctx context.Context, p Program, r *host.Request) (Pr
 		return code.Map
 	})}
 	r.Input = p.wrap(r.Input)
+	if p.above > 0 {
+		r.Approved = bodyDefinitions
+	}
 	return p, nil
 }
 

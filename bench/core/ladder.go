@@ -13,6 +13,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/bench/internal/measure"
+	"github.com/stilehost/stile/ladder"
+	"github.com/stilehost/stile/toolchain"
 )
 
 // The versions of what the rungs are measured beside.
@@ -51,7 +53,7 @@ func (c client) call(ctx context.Context, tool string, arguments map[string]any,
 }
 
 // measureLadder measures the rungs of the ladder over MCP, each beside what a user would take instead, in turns.
-func measureLadder(ctx context.Context, b *bench, _ *subject) (err error) {
+func measureLadder(ctx context.Context, b *bench, s *subject) (err error) {
 	program := filepath.Join(b.dir, "stile")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", program, "./cmd/stile")
 	build.Dir = ".."
@@ -80,7 +82,7 @@ func measureLadder(ctx context.Context, b *bench, _ *subject) (err error) {
 	}
 	defer func() { err = errors.Join(err, ours.Close()) }()
 	return errors.Join(
-		b.rungWorkspace(ctx, ours, peers), b.rungCode(ctx, ours, peers),
+		b.rungWorkspace(ctx, ours, peers), b.rungCode(ctx, s, ours, peers),
 		b.rungBrowser(ctx, ours, peers, site), b.rungSandbox(ctx, agent),
 	)
 }
@@ -169,9 +171,19 @@ func (b *bench) rungWorkspace(ctx context.Context, ours client, peers string) (e
 	return nil
 }
 
-// rungCode runs code of about 1 KB that was never seen before, and code that imports a package which is in the cache. Beside it, Node.js
-// starts for each.
-func (b *bench) rungCode(ctx context.Context, ours client, peers string) error {
+// rungCode runs code of about 1 KB that was never seen before, in this process and over MCP, and code that imports a package which is in the
+// cache. Beside it, Node.js starts for each.
+func (b *bench) rungCode(ctx context.Context, s *subject, ours client, peers string) (err error) {
+	kit := ladder.NewKit(ladder.KitOptions{Host: s.host, Toolchain: func(context.Context) (*toolchain.Toolchain, error) { return s.tools, nil }})
+	defer func() { err = errors.Join(err, kit.Close()) }()
+	here := kit.Open(ladder.Options{Rung: ladder.Isolate})
+	runs := func(code, want string) error {
+		r, err := here.Run(ctx, ladder.Code{Text: code})
+		if err == nil && string(r.Output) != want {
+			err = fmt.Errorf("the code returned %s", r.Output)
+		}
+		return err
+	}
 	if err := npm(ctx, peers, "zod@4.1.12"); err != nil {
 		return err
 	}
@@ -182,9 +194,9 @@ func (b *bench) rungCode(ctx context.Context, ours client, peers string) error {
 	imports := func(id int) string {
 		return fmt.Sprintf("import { z } from \"zod\";\nreturn [%d, z.email().safeParse(\"ada@example.com\").success].join();", id)
 	}
-	var run, runNode, imported, importedNode measure.Series
+	var direct, run, runNode, imported, importedNode measure.Series
 	for n := range b.rounds(20) + 1 {
-		var r, rn, i, in []float64
+		var d, r, rn, i, in []float64
 		for k := range 3 {
 			id := n*10 + k
 			node := func(script, want string) error {
@@ -204,6 +216,7 @@ func (b *bench) rungCode(ctx context.Context, ours client, peers string) error {
 				return head + "\nconsole.log((() => {" + body + "\n})());"
 			}
 			err := errors.Join(
+				spent(&d, func() error { return runs(code(id), fmt.Sprintf(`"%d,20825"`, id)) }),
 				spent(&r, func() error {
 					return ours.call(ctx, "code_run", map[string]any{"code": code(id)}, fmt.Sprintf("%d,20825", id))
 				}),
@@ -218,9 +231,10 @@ func (b *bench) rungCode(ctx context.Context, ours client, peers string) error {
 			}
 		}
 		if n > 0 {
-			run, runNode, imported, importedNode = append(run, r), append(runNode, rn), append(imported, i), append(importedNode, in)
+			direct, run, runNode, imported, importedNode = append(direct, d), append(run, r), append(runNode, rn), append(imported, i), append(importedNode, in)
 		}
 	}
+	b.add(row{Key: "rung1_text_ms", What: "rung 1: 1 KB of new code to its result", Unit: "ms", AtMost: 1}.of(direct))
 	b.add(row{Key: "rung1_ms", What: "rung 1 over MCP: 1 KB of new code to its result", Unit: "ms"}.of(run))
 	b.add(row{Key: "rung1_ratio", What: "... / a new Node.js process"}.ratio(run, runNode))
 	b.add(row{Key: "rung2_ms", What: "rung 2 over MCP: new code that imports zod, which is in the cache", Unit: "ms", AtMost: 100}.of(imported))
