@@ -13,7 +13,6 @@ import (
 	"github.com/stilehost/stile/capabilities/internal/egress"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/jsonform"
-	"github.com/stilehost/stile/internal/printable"
 )
 
 // Kind is a headless browser. The options of a site are [EngineOptions]; how its pages reach servers follows from the options of http.Kind.
@@ -268,21 +267,11 @@ func (g Rights) Remedy(spec string, wanted capability.Grant) string {
 	if !ok || len(w.Rules) != 1 {
 		return ""
 	}
-	rule := w.Rules[0]
-	for _, given := range g.Rules {
-		if given.Host == rule.Host {
-			rule.Addresses = given.Addresses
-		}
-	}
-	name, _, _ := strings.Cut(spec, "=")
-	text := name + "=browser:" + rule.String()
+	var options []string
 	if g.Intercept {
-		text += ",intercept"
+		options = []string{"intercept"}
 	}
-	if printable.Text(text) != text { // a guest chose part of it
-		return ""
-	}
-	return text
+	return w.Rules[0].Remedy(spec, "browser", g.Rules, options...)
 }
 
 // wants is the grant that a rule of a denial stands for.

@@ -238,14 +238,20 @@ func (g Rights) Remedy(spec string, wanted capability.Grant) string {
 	if err != nil {
 		return ""
 	}
-	for _, given := range g.Rules {
-		if given.Host == rule.Host {
-			rule.Addresses = given.Addresses
+	return rule.Remedy(spec, "http", g.Rules)
+}
+
+// Remedy returns the specification of a binding of this kind that allows r, under the name in spec: the rule with the addresses that the command
+// line gave for the same host, and options. It is "" if a guest chose part of it that is not plain text.
+func (r Rule) Remedy(spec, kind string, given []Rule, options ...string) string {
+	for _, rule := range given {
+		if rule.Host == r.Host {
+			r.Addresses = rule.Addresses
 		}
 	}
 	name, _, _ := strings.Cut(spec, "=")
-	text := name + "=http:" + rule.String()
-	if printable.Text(text) != text { // a guest chose part of it
+	text := name + "=" + kind + ":" + strings.Join(append([]string{r.String()}, options...), ",")
+	if printable.Text(text) != text {
 		return ""
 	}
 	return text
