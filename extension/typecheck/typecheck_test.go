@@ -228,6 +228,7 @@ func TestClean(t *testing.T) {
 	names := maps.Clone(bindings)
 	names["api"], names["helpers"] = bindings["github"], "stile:capability/tools@0.1.0"
 	names["web"] = "stile:capability/browser@0.1.0"
+	names["runner"] = "stile:capability/code@0.1.0"
 	names["box"], names["files"] = "stile:capability/sandbox@0.1.0", "stile:capability/workspace@0.1.0"
 	var all strings.Builder
 	documents := map[string][]byte{}
@@ -265,7 +266,7 @@ export const sets = [new Set([1]).union(new Set([2])), Promise.try(() => 1), Reg
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := c.Check(t.Context(), Request{
-				Files: map[string][]byte{"src/" + name: []byte(text), "src/data.json": []byte(`{"a": {"b": 1}}`), "src/text.md": nil}, Entry: "src/" + name, Bindings: bindings,
+				Files: map[string][]byte{"src/" + name: []byte(text), "src/data.json": []byte(`{"a": {"b": 1}}`), "src/text.md": nil}, Entry: "src/" + name, Bindings: names,
 			})
 			if err != nil {
 				t.Error(err)
