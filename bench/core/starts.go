@@ -101,7 +101,7 @@ func measureCold(ctx context.Context, b *bench, s *subject) (err error) {
 	b.add(row{Key: "recorded_wait_us", What: "until the last of 100 recorded calls are on disk", Unit: "us"}.of(written))
 	b.add(row{Key: "prototype_call_us", What: "the same on the prototype, instance dropped", Unit: "us"}.of(whole))
 	b.add(row{Key: "prototype_result_us", What: "the same on the prototype, until the result", Unit: "us"}.of(result))
-	b.add(row{Key: "cold_over_prototype", What: "cold call / prototype, both with the drop", AtMost: 1.5}.ratio(stile, whole))
+	b.add(row{Key: "cold_over_prototype", What: "cold call / prototype, both with the drop", AtMost: 1.1}.ratio(stile, whole))
 	b.add(row{Key: "cold_over_prototype_result", What: "cold call with the drop / prototype without it"}.ratio(stile, result))
 	return nil
 }

@@ -202,6 +202,9 @@ func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, e
 	if err != nil {
 		return nil, err
 	}
+	if o.many {
+		host.RaiseMaxProcs()
+	}
 	return n, nil
 }
 
