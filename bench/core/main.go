@@ -128,7 +128,9 @@ func run(ctx context.Context) (err error) {
 		if err != nil {
 			return fmt.Errorf("set up: %w", err)
 		}
-		host.RaiseMaxProcs() // as stile serve does
+		if os.Getenv("GOMAXPROCS") == "" { // as stile serve does
+			host.RaiseMaxProcs()
+		}
 		if err := errors.Join(measurement.measure(ctx, b, s), s.close()); err != nil {
 			return fmt.Errorf("%s: %w", measurement.name, err)
 		}
