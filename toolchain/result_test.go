@@ -137,3 +137,40 @@ func BenchmarkLargeResults(b *testing.B) {
 		})
 	}
 }
+
+// TestReturns ends calls in all the ways in which a tool can return or throw.
+func TestReturns(t *testing.T) {
+	_, e := newEvaluator(t, host.Limits{CPU: time.Second})
+	for _, c := range []struct{ around, run, want, failed string }{
+		{run: `() => 1`, want: `1`},
+		{run: `async () => ({ a: 1 })`, want: `{"a":1}`},
+		{run: `() => Promise.resolve(Promise.resolve(2))`, want: `2`},
+		{run: `() => ({ then: (ok: any) => ok({ then: (ok: any) => ok(3) }) })`, want: `3`},
+		{run: `() => Object.assign(() => 0, { then: (ok: any) => ok(4) })`, want: `4`},
+		{run: `() => ({ then(ok: any, no: any) { ok(5); ok(6); no(new Error("late")); throw new Error("later") } })`, want: `5`},
+		{run: `async function () { return (this as any).twice(3) }, twice: (n: number) => 2 * n`, failed: `unknown field twice`},
+		{run: `function () { return typeof (this as any).run }`, want: `"function"`},
+		{around: `class P extends Promise<any> {}`, run: `() => new P((ok) => setTimeout(ok, 1, "p"))`, failed: `clock`},
+		{around: `class P extends Promise<any> {}`, run: `() => P.resolve("p")`, want: `"p"`},
+		{around: `Promise.prototype.then = () => { throw new Error("then") };`, run: `async () => 7`, want: `7`},
+		{around: `Promise.resolve = (() => { throw new Error("resolve") }) as any; Reflect.apply = (() => 0) as any;`, run: `async () => 8`, want: `8`},
+		{around: `Function.prototype.call = Function.prototype.apply = (() => { throw new Error("apply") }) as any;`, run: `({ n }: any) => n ?? 10`, want: `10`},
+		{around: `Object.defineProperty(Array.prototype, 0, { set() { throw new Error("set") }, configurable: true });`, run: `() => "eleven"`, want: `"eleven"`},
+		{run: `() => { throw new RangeError("at once") }`, failed: `at once`},
+		{run: `() => Promise.reject(new RangeError("a moment later"))`, failed: `a moment later`},
+		{run: `() => ({ then() { throw new RangeError("by then") } })`, failed: `by then`},
+		{run: `() => ({ get then() { throw new RangeError("by its getter") } })`, failed: `by its getter`},
+		{run: `() => { throw { get message() { throw new Error("message") }, toString() { throw new Error("text") } } }`, failed: ``},
+		{run: `() => { throw new Proxy(new Error("x"), { get() { throw new Error("trap") }, getPrototypeOf() { throw new Error("trap") } }) }`, failed: ``},
+		{run: `() => new Promise(() => {})`, failed: `nothing can settle`},
+		{run: `() => ({ then() {} })`, failed: `nothing can settle`},
+		{run: `() => ({ toJSON() { throw new RangeError("as JSON") } })`, failed: `as JSON`},
+		{run: `() => () => 1`, failed: `result is a function`},
+	} {
+		code := `import { extension } from "stile"; ` + c.around + ` export default extension({ tools: { t: { description: "test", run: ` + c.run + ` } } });`
+		r, err := e.Do(t.Context(), toolchain.Program{Name: "code.ts", Text: code}, host.Request{Tool: "t", Input: []byte(`{}`)})
+		if c.want != "" && (err != nil || string(r.Output) != c.want) || c.want == "" && (err == nil || !strings.Contains(err.Error(), c.failed)) {
+			t.Errorf("%s %s: got %s, %v; want %s%s", c.around, c.run, r.Output, err, c.want, c.failed)
+		}
+	}
+}

@@ -772,7 +772,13 @@ export function enter(index: number): void {
   settled = false;
   const call = ++calls;
   const handler = current.handler!;
-  const threw = (error: unknown) => settle(call, true, handler.thrown ? handler.thrown(error) : error);
+  const threw = (error: unknown) => {
+    try {
+      settle(call, true, handler.thrown ? handler.thrown(error) : error);
+    } catch (another) {
+      settle(call, true, another);
+    }
+  };
   const returned = (value: unknown) => {
     try {
       settle(call, false, handler.returned ? handler.returned(value) : value);
@@ -783,7 +789,7 @@ export function enter(index: number): void {
   try {
     const value = apply(handler.run, handler, current.lift());
     // One reaction is all that a call adds to the promises of the extension's code.
-    if (typeof value === "object" && value !== null) apply(then, resolve(value), [returned, threw]);
+    if ((typeof value === "object" && value !== null) || typeof value === "function") apply(then, resolve(value), [returned, threw]);
     else returned(value);
   } catch (error) {
     threw(error);
