@@ -107,6 +107,37 @@ func TestHostileTypeScript(t *testing.T) {
 	}
 }
 
+// TestBrokenPromises has tools that return what is like a promise, and code at top level that breaks what promises and errors need.
+func TestBrokenPromises(t *testing.T) {
+	_, tools := newToolchain(t, host.Options{})
+	for _, c := range []struct{ name, around, run, want string }{
+		{"a function that is like a promise", "", `() => Object.assign(() => 1, { then: (a) => a(7) })`, "7"},
+		{"twice settled", "", `() => ({ then(a, b) { a(1); a(2); b(new Error("no")); throw new Error("no"); } })`, "1"},
+		{"a then that throws", "", `() => ({ get then() { throw new Error("then"); } })`, "tool failed: then"},
+		{"a then that is not a function", "", `() => ({ then: 1 })`, `{"then":1}`},
+		{"another promise", "class P extends Promise {}", `() => P.resolve(1)`, "1"},
+		{"no species", `Object.defineProperty(Promise, Symbol.species, { get() { throw new Error("species"); } })`, `() => ({ a: 1 })`, `{"a":1}`},
+		{"no constructor", `Object.defineProperty(Promise.prototype, "constructor", { get() { throw new Error("constructor"); } })`, `() => ({ a: 1 })`, `{"a":1}`},
+		{"a handler of all objects", `for (const k of ["returned", "thrown"]) Object.defineProperty(Object.prototype, k, { value: () => 5, writable: true })`, `() => ({ a: 1 })`, `{"a":1}`},
+		{"no texts", `for (const k of ["slice", "split", "lastIndexOf", "indexOf", "replace", "match", "startsWith", "trimEnd"]) String.prototype[k] = null`, `async () => { throw new TypeError("no") }`, "tool failed: [the error cannot be read]"},
+		{"no texts, at once", `for (const k of ["slice", "split", "lastIndexOf", "indexOf", "replace", "match", "startsWith", "trimEnd"]) String.prototype[k] = null`, `() => { throw new TypeError("no") }`, "tool failed: [the error cannot be read]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			component := build(t, tools, source(`import { extension } from "stile";
+`+c.around+`;
+export default extension({ tools: { t: { description: "t", input: { type: "object" }, run: `+c.run+` } } });`))
+			result, err := component.Do(t.Context(), host.Request{Tool: "t"})
+			got := string(result.Output)
+			if err != nil {
+				got = err.Error()
+			}
+			if !strings.HasPrefix(got, c.want) {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 // TestUnbound reads what the prelude reports, and what code can report in its place.
 func TestUnbound(t *testing.T) {
 	for _, c := range []struct{ name, message, want string }{

@@ -18,6 +18,7 @@ func TestResults(t *testing.T) {
 		{code: `return`, want: `null`},
 		{code: `return { a: undefined, b: 1, [Symbol("s")]: 2 }`, want: `{"b":1}`},
 		{code: `return [-0, 1e21, 5e-324, true, "\u2028\ud800", null]`, want: `[0,1e+21,5e-324,true,"` + "\u2028" + `\ud800",null]`},
+		{code: `return { toJSON() {} }`, want: `null`},
 		{code: `return [1, null, 3]`, want: `[1,null,3]`},
 		{code: `return [2 ** 31, -(2 ** 31), 2 ** 53, 0.1, Number.MAX_VALUE, -Number.MAX_VALUE]`, want: `[2147483648,-2147483648,9007199254740992,0.1,1.7976931348623157e+308,-1.7976931348623157e+308]`},
 		{code: `let s = "a"; for (let i = 0; i < 5; i++) s += s; return { [s]: [s + "b"] }`, want: `{"` + strings.Repeat("a", 32) + `":["` + strings.Repeat("a", 32) + `b"]}`},

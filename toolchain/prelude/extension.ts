@@ -52,7 +52,8 @@ export function register(exported: unknown): void {
     returned: (value) => toJson(value, "result"),
     thrown: failure,
   };
-  implement("stile:extension/tools", { describe: { run: () => [...made.values()].map(({ definition }) => definition) }, call: serve });
+  const describe: Handler = { run: () => [...made.values()].map(({ definition }) => definition), returned: undefined, thrown: undefined };
+  implement("stile:extension/tools", { describe, call: serve });
   implement(stepwise, { start: serve });
 }
 

@@ -7,12 +7,17 @@ import { rawFrames } from "./stack";
 
 /** The case of the variant `error` of stile:extension/tools for a thrown value. */
 export function failure(thrown: unknown): WitError {
-  if (isA(thrown, WitError)) return thrown;
-  const limit = exhaustion(thrown);
-  if (limit) return new WitError({ tag: "exhausted", val: limit });
-  const denial = causes(thrown).map(denialOf).find(Boolean);
-  if (denial) return new WitError({ tag: "denied", val: denial });
-  return new WitError({ tag: "failed", val: parts(thrown) });
+  try {
+    if (isA(thrown, WitError)) return thrown;
+    const limit = exhaustion(thrown);
+    if (limit) return new WitError({ tag: "exhausted", val: limit });
+    const denial = causes(thrown).map(denialOf).find(Boolean);
+    if (denial) return new WitError({ tag: "denied", val: denial });
+    return new WitError({ tag: "failed", val: parts(thrown) });
+  } catch {
+    // The extension has broken a built-in that this needs.
+    return new WitError({ tag: "failed", val: { name: "Error", message: "[the error cannot be read]", stack: "" } });
+  }
 }
 
 /** The same for code at top level, where nothing can be denied: the case of the variant `error` of stile:extension/evaluator. */

@@ -68,7 +68,7 @@ function write(value: unknown, name: string, follows: boolean): string {
   const own = (writing = follows ? { name, path: [], keys: [], depth: 0 } : undefined);
   kinds = undefined;
   try {
-    return stringify(value, own ? replacer : host);
+    return stringify(value, own ? replacer : host) ?? "null"; // toJSON may return undefined
   } catch (error) {
     if (!own) throw error;
     // The engine's own error for a cycle. The last object closes it.
