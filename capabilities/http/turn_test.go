@@ -86,7 +86,8 @@ func TestBodiesTakeTurns(t *testing.T) {
 				}
 			}
 			// Unless they take turns, the other body ends beside the 16, and what they did before is 16 times as much.
-			if other := last + 1 - busy; busy > 3*other {
+			// A body that waits for its server has no turn, so it may have fewer.
+			if other := last + 1 - busy; busy > 8*other {
 				t.Errorf("the busy user had %d turns before the last one of %d of the other user", busy, other)
 			}
 		})
