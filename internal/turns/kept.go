@@ -30,6 +30,7 @@ type Seat struct {
 	user  string
 	end   func() bool // while it is idle
 	state seatState   // guarded by of.mu
+	again bool        // it is idle once more if end, which was called, reports false
 }
 
 type seatState int
@@ -69,12 +70,14 @@ func (s *Seat) Idle(end func() bool) {
 	k := s.of
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if s.state != seatBusy {
-		return
+	switch s.state {
+	case seatBusy:
+		k.rest(s, end)
+		k.ask()
+	case seatEnding:
+		s.end, s.again = end, true
+	case seatIdle, seatGiven:
 	}
-	s.state, s.end = seatIdle, end
-	k.idle = append(k.idle, s)
-	k.ask()
 }
 
 // Busy says that the holder is at work again. It reports false if the holder was told to end before.
@@ -84,6 +87,7 @@ func (s *Seat) Busy() bool {
 	}
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
+	s.again = false
 	if s.state == seatIdle {
 		s.of.rouse(s)
 		s.state = seatBusy
@@ -116,6 +120,12 @@ func (s *Seat) Give() {
 	k.places.Give()
 }
 
+// rest adds a holder to those that are idle. The caller holds k.mu.
+func (k *Kept) rest(s *Seat, end func() bool) {
+	s.state, s.end, s.again = seatIdle, end, false
+	k.idle = append(k.idle, s)
+}
+
 // rouse takes a holder out of those that are idle. The caller holds k.mu.
 func (k *Kept) rouse(s *Seat) {
 	k.idle = slices.DeleteFunc(k.idle, func(other *Seat) bool { return other == s })
@@ -142,6 +152,9 @@ func (k *Kept) ask() {
 			if s.state == seatEnding {
 				s.state = seatBusy
 				k.ending--
+				if s.again {
+					k.rest(s, s.end)
+				}
 				k.ask()
 			}
 		}(s.end)

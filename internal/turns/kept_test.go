@@ -8,9 +8,31 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 )
+
+// TestKeptIdleAgain has a holder that is told to end begin, and end, some work before it answers. It is idle then.
+func TestKeptIdleAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := NewKept(1)
+		s, err := k.Take(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Idle(func() bool {
+			s.Busy()
+			s.Idle(func() bool { s.Give(); return true })
+			return false
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := k.Take(ctx); err != nil {
+			t.Errorf("the place of an idle holder: %v", err)
+		}
+	})
+}
 
 // TestKept has users keep idle places until others want them.
 func TestKept(t *testing.T) {
