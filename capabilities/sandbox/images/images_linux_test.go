@@ -4,13 +4,16 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -336,6 +339,39 @@ func TestBombs(t *testing.T) {
 		err := unpackWithin(t, large, c.layers...)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// written is a source of one document.
+type written string
+
+// Blob implements [Source].
+func (w written) Blob(context.Context, v1.Descriptor) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader(string(w))), nil
+}
+
+// TestLongLists imports documents whose lists have a million entries, and compares what that takes with their texts.
+func TestLongLists(t *testing.T) {
+	for _, c := range []struct{ mediaType, before, item, after, want string }{
+		{v1.MediaTypeImageIndex, `{"manifests":[`, `{},`, `{}]}`, "more than 4096 descriptors"},
+		{v1.MediaTypeImageManifest, `{"layers":[`, `{},`, `{}]}`, "more than 4096 descriptors"},
+		{v1.MediaTypeImageManifest, `{"layers":[],"manifests":[`, `{},`, `{}]}`, "more than 4096 descriptors"},
+		{v1.MediaTypeImageIndex, `{"manifests":null}`, ``, ``, "no image for"},
+		{v1.MediaTypeImageIndex, `{"manifests":{}}`, ``, ``, "a list of descriptors is no list"},
+		{v1.MediaTypeImageIndex, `{"layers":[]}`, ``, ``, "is not what its media type"},
+	} {
+		text := c.before + strings.Repeat(c.item, (MaxDocument-len(c.before)-len(c.after))/3) + c.after
+		d := v1.Descriptor{MediaType: c.mediaType, Digest: digest.FromString(text), Size: int64(len(text))}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Import(t.Context(), t.TempDir(), "x", Origin{Source: written(text), Roots: []v1.Descriptor{d}, Name: "x"})
+		runtime.ReadMemStats(&after)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %.300v", c.before, err)
+		}
+		if took := after.TotalAlloc - before.TotalAlloc; took > 16*MaxDocument {
+			t.Errorf("%s: a document of %d bytes takes %d", c.before, len(text), took)
 		}
 	}
 }

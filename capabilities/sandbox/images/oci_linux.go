@@ -3,6 +3,7 @@ package images
 import (
 	"archive/tar"
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -32,7 +33,9 @@ const (
 	maxStream  = 40 << 30 // bytes of all layers, unpacked: files, their names, and what is skipped
 	maxEntries = 4_000_000
 	maxLayers  = 512
-	maxDepth   = 256 // folders
+	// maxDescriptors is how long a list of an index or a manifest may be.
+	maxDescriptors = 4096
+	maxDepth       = 256 // folders
 	// maxWindow is the most memory that unpacking a layer takes.
 	maxWindow = 128 << 20
 )
@@ -72,7 +75,9 @@ func fromLayout(ctx context.Context, dir, name, at, called, tag string) (Image, 
 	}
 	defer file.Close()
 	text, err := bounded.Read(file, MaxDocument)
-	var index v1.Index
+	var index struct {
+		Manifests descriptors `json:"manifests"`
+	}
 	if err == nil {
 		err = json.Unmarshal(text, &index)
 	}
@@ -98,7 +103,9 @@ func Import(ctx context.Context, dir, name string, o Origin) (Image, error) {
 	if err != nil {
 		return Image{}, fmt.Errorf("%s: %w", o.Name, err)
 	}
-	var config v1.Image
+	var config struct {
+		Config struct{ Env []string } `json:"config"`
+	}
 	if err := in.document(manifest.Config, &config); err != nil {
 		return Image{}, fmt.Errorf("%s: configuration: %w", o.Name, err)
 	}
@@ -252,8 +259,39 @@ func (in *importer) document(d v1.Descriptor, to any) error {
 	return json.Unmarshal(text, to)
 }
 
+// manifest is what an import needs of a manifest.
+type manifest struct {
+	Config v1.Descriptor `json:"config"`
+	Layers descriptors   `json:"layers"`
+}
+
+// descriptors are a list of a document, which would take a hundred times as much memory as its text if each could be empty.
+type descriptors []v1.Descriptor
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (all *descriptors) UnmarshalJSON(text []byte) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
+		if begin == nil {
+			return err // it is null
+		}
+		return errors.New("a list of descriptors is no list")
+	}
+	for *all = (descriptors{}); d.More(); {
+		if len(*all) == maxDescriptors {
+			return fmt.Errorf("a list has more than %d descriptors", maxDescriptors)
+		}
+		var one v1.Descriptor
+		if err := d.Decode(&one); err != nil {
+			return err
+		}
+		*all = append(*all, one)
+	}
+	return nil
+}
+
 // manifest returns the manifest of the tag for this machine, and its digest.
-func (in *importer) manifest() (v1.Manifest, digest.Digest, error) {
+func (in *importer) manifest() (manifest, digest.Digest, error) {
 	all := in.origin.Roots
 	if in.origin.Tag != "" {
 		all = slices.DeleteFunc(slices.Clone(all), func(d v1.Descriptor) bool { return d.Annotations[v1.AnnotationRefName] != in.origin.Tag })
@@ -261,26 +299,26 @@ func (in *importer) manifest() (v1.Manifest, digest.Digest, error) {
 	for range 8 { // indexes in indexes
 		one, err := choose(all)
 		if err != nil {
-			return v1.Manifest{}, "", err
+			return manifest{}, "", err
 		}
 		// The two kinds of documents have no fields in common, so nothing is one to this program and the other to another.
 		var both struct {
-			v1.Manifest
-			Manifests []v1.Descriptor `json:"manifests"`
+			manifest
+			Manifests descriptors `json:"manifests"`
 		}
 		if err := in.document(one, &both); err != nil {
-			return v1.Manifest{}, "", err
+			return manifest{}, "", err
 		}
 		isIndex := strings.Contains(one.MediaType, "index") || strings.Contains(one.MediaType, "manifest.list")
 		switch {
 		case isIndex && (both.Layers != nil || both.Config.Digest != ""), !isIndex && both.Manifests != nil:
-			return v1.Manifest{}, "", fmt.Errorf("%s is not what its media type %.100q says", one.Digest, one.MediaType)
+			return manifest{}, "", fmt.Errorf("%s is not what its media type %.100q says", one.Digest, one.MediaType)
 		case !isIndex:
-			return both.Manifest, one.Digest, nil
+			return both.manifest, one.Digest, nil
 		}
 		all = both.Manifests
 	}
-	return v1.Manifest{}, "", errors.New("indexes name indexes without end")
+	return manifest{}, "", errors.New("indexes name indexes without end")
 }
 
 func choose(all []v1.Descriptor) (v1.Descriptor, error) {
