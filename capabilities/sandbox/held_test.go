@@ -153,8 +153,9 @@ func TestTold(t *testing.T) {
 		"a push":                       {func(*held) {}, true, ""},
 		"a command":                    {func(*held) {}, false, "its files are gone"},
 		"a push after changes":         {func(h *held) { h.run(1); h.run(-1) }, true, "is lost"},
-		"a push after they were saved": {func(h *held) { h.run(1); h.run(-1); h.saved() }, true, ""},
-		"a pull beside a command":      {func(h *held) { h.run(1); h.saved(); h.run(-1) }, true, "is lost"},
+		"a push after they were saved": {func(h *held) { h.run(1); h.run(-1); h.saved("") }, true, ""},
+		"a push after some were":       {func(h *held) { h.run(1); h.run(-1); h.saved("dist") }, true, "is lost"},
+		"a pull beside a command":      {func(h *held) { h.run(1); h.saved(""); h.run(-1) }, true, "is lost"},
 	} {
 		h := newHeld()
 		c.before(h)

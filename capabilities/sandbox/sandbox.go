@@ -174,11 +174,13 @@ func (h *held) run(commands int) {
 	h.unsaved = true
 }
 
-// saved says that changes were pulled. A command that runs may make others.
-func (h *held) saved() {
+// saved says that changes below a folder were pulled. A command that runs may make others, and earlier ones may have made some elsewhere.
+func (h *held) saved(folder string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.unsaved = h.commands > 0
+	if folder == "" {
+		h.unsaved = h.commands > 0
+	}
 }
 
 // idleTime is how long a container lasts that nobody uses, because it takes memory.

@@ -105,7 +105,7 @@ func (s *Sandbox) copy(ctx context.Context, directory Directory, folder string, 
 		return pull(one)
 	})
 	if err == nil && !in {
-		s.held.saved()
+		s.held.saved(folder)
 	}
 	if err == nil || ctx.Err() != nil {
 		return err
