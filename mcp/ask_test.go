@@ -154,6 +154,10 @@ func TestCodePackages(t *testing.T) {
 	if !errors.As(err, new(*lifecycle.PackagesError)) {
 		t.Errorf("got %v", err)
 	}
+	const line = `in policy.json, "packages": ["is-even"] would allow it`
+	if _, _, err = h.manager.CodePackages(alice, nil).Resolve(t.Context(), []string{"is-even"}); err == nil || !strings.Contains(err.Error(), line) {
+		t.Errorf("nobody to ask: %v", err)
+	}
 	asked, approve := 0, false
 	editor := h.personAt("2025-06-18", alice, "editor", func(p *sdk.ElicitParams) *sdk.ElicitResult {
 		asked++

@@ -49,6 +49,11 @@ Examples:
     stile ladder task.ts --bind workspace=dir:.,rw`
 }
 
+// rungBindings shows how to bind what the tools of a rung need.
+var rungBindings = map[string]string{
+	"workspace": "workspace=workspace:ladder,rw", "browser": "browser=browser:https://HOST", "sandbox": "sandbox=sandbox:host",
+}
+
 // Run implements the command.
 func (c *ladderCommand) Run(ctx context.Context, s *streams) error {
 	if c.Task != "" && c.Code != "" {
@@ -120,9 +125,12 @@ func (c *ladderCommand) Run(ctx context.Context, s *streams) error {
 				err = withdrawn
 			}
 		}
+		var unbound *ladder.UnboundError
 		switch {
 		case errors.As(err, new(*ladder.RungError)):
 			return usagef("%w; --rung sets it", err)
+		case errors.As(err, &unbound):
+			return usagef("%w; --bind '%s' would bind it", err, rungBindings[unbound.Binding])
 		case errors.As(err, new(*lifecycle.PackagesError)):
 			return &usageError{err}
 		case err != nil:

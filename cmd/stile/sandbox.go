@@ -270,7 +270,10 @@ func (s *streams) made(i images.Image, err error, asJSON bool) error {
 
 // sandboxes starts a small sandbox, and says which of its limits hold. If nobody chose what makes containers, it tries all that is installed.
 func (e *examination) sandboxes(ctx context.Context) {
-	const remedy = "If you need sandboxes: Linux, root, and crun, runc, podman or docker (apt-get install crun). Everything else works without them."
+	remedy := "If you need sandboxes: Linux, root, and crun, runc, podman or docker (apt-get install crun). Everything else works without them."
+	if e.sandbox.Runtime != "" {
+		remedy = "STILE_SANDBOX chooses it. Unset, it is the first of crun, runc, podman and docker that is installed."
+	}
 	o := e.sandbox
 	o.Dir = filepath.Join(e.home, "sandbox")
 	e.trySandbox(ctx, "sandbox", remedy, o)
@@ -286,7 +289,7 @@ func (e *examination) sandboxes(ctx context.Context) {
 			first = false
 			continue
 		}
-		e.trySandbox(ctx, "sandbox "+o.Runtime, "STILE_SANDBOX="+o.Runtime+" would choose it.", o)
+		e.trySandbox(ctx, "sandbox "+o.Runtime, "Only STILE_SANDBOX="+o.Runtime+" needs it.", o)
 	}
 }
 

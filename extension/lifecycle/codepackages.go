@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -230,7 +231,11 @@ func (p *CodePackages) Resolve(ctx context.Context, imports []string) (packages 
 		return found.FS, found.Lock, nil
 	}
 	if p.ask == nil {
-		return nil, nil, &PackagesError{unnamed, `nobody has approved it: an operator can name it in policy.json, "packages"`}
+		line, err := json.Marshal(unnamed)
+		if err != nil {
+			return nil, nil, err
+		}
+		return nil, nil, &PackagesError{unnamed, fmt.Sprintf(`not approved, and there is no person to ask; in policy.json, "packages": %s would allow it`, line)}
 	}
 	var question strings.Builder
 	fmt.Fprintf(&question, "May code of %s import %s?", p.viewer, english.Plural(len(unnamed), "npm package", ""))

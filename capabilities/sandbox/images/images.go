@@ -95,7 +95,7 @@ func Open(dir, name string, private []string) (_ Image, release func(), err erro
 	}
 	i, err := read(dir, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Image{}, nil, abi.Errorf(abi.CodeNotFound, "the sandbox image %.100q; stile sandbox image list shows those that are there", name)
+		return Image{}, nil, abi.Errorf(abi.CodeNotFound, "the sandbox image %.100q; stile sandbox image ls lists those that are there", name)
 	}
 	if err != nil {
 		return Image{}, nil, err
