@@ -82,6 +82,9 @@ func (t *tab) failed(text string) error {
 	if text == "net::ERR_TIMED_OUT" || text == "net::ERR_CONNECTION_TIMED_OUT" {
 		return abi.ErrTimedOut
 	}
+	if text == "net::ERR_TUNNEL_CONNECTION_FAILED" { // so Chromium calls it if the proxy has no connection to the server
+		text = "its server cannot be reached"
+	}
 	return abi.Errorf(abi.CodeUnavailable, "the page did not open: %s", short(text))
 }
 

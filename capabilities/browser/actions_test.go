@@ -6,10 +6,12 @@ import (
 	"image/png"
 	"io"
 	nethttp "net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/http"
 )
 
 // site has the pages of the tests of actions.
@@ -185,6 +187,17 @@ func TestErrorsTeach(t *testing.T) {
 	denied, _ := errors.AsType[*abi.Error](failed(t, p, err))
 	if want := `"bindings": { "b": {"browser":[{"host":"example.com"}]} }`; denied == nil || denied.Denial.Wants.Remedy("b") != want {
 		t.Errorf("the remedy is %s, want %s", denied.Denial.Wants.Remedy("b"), want)
+	}
+	gone := httptest.NewServer(nil)
+	at := strings.Replace(gone.URL, "http:", "https:", 1)
+	gone.Close() // nothing listens there any more
+	there, err := http.ParseRule(at + ",addresses=127.0.0.0/8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err = newSession(t, there).Open(ctx, at)
+	if err := failed(t, p, err); !errors.Is(err, abi.ErrUnavailable) || !strings.Contains(err.Error(), "the page did not open: its server cannot be reached") {
+		t.Errorf("no server: %v", err)
 	}
 	open(t, s, url+"/large")
 	for name, do := range map[string]func() (*Pending, error){
