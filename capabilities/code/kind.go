@@ -171,14 +171,18 @@ func (g Rights) Document() any {
 // Describe implements [capability.Grant].
 func (g Rights) Describe() []string {
 	l := g.Limits.withDefaults()
-	lines := []string{"may run code that it gets when it is called, such as a model's: nobody has reviewed that code, and its approval is this one"}
+	lines := []string{"may run code that it gets when it is called, such as a model's. Nobody reviews that code: you approve it here, unseen"}
 	if len(g.Env) == 0 {
 		lines = append(lines, "that code gets none of the other bindings: it can compute, tell the time and return a result")
 	} else {
 		lines = append(lines, "that code can do everything that these bindings may: "+printable.Line(strings.Join(g.Env, ", ")))
 	}
-	return append(lines, fmt.Sprintf("may run code %d times a call, each time with %s of processor time, %s of memory, and %d bytes of code and of result",
-		l.Runs, showTime(l.CPU), showSize(l.Memory), l.Bytes))
+	often := "once"
+	if l.Runs > 1 {
+		often = fmt.Sprintf("%d times", l.Runs)
+	}
+	return append(lines, fmt.Sprintf("may run code %s a call, each time with %s of processor time, %s of memory, %s of code and input, and %s of result",
+		often, showTime(l.CPU), showSize(l.Memory), printable.Size(l.Bytes), printable.Size(l.Bytes)))
 }
 
 // Authority implements [capability.Grant].

@@ -116,14 +116,14 @@ func TestDescribe(t *testing.T) {
 		want []string
 	}{
 		{Rights{}, []string{
-			"may run code that it gets when it is called, such as a model's: nobody has reviewed that code, and its approval is this one",
+			"may run code that it gets when it is called, such as a model's. Nobody reviews that code: you approve it here, unseen",
 			"that code gets none of the other bindings: it can compute, tell the time and return a result",
-			"may run code 100 times a call, each time with 1 s of processor time, 64 MiB of memory, and 262144 bytes of code and of result",
+			"may run code 100 times a call, each time with 1 s of processor time, 64 MiB of memory, 256 KiB of code and input, and 256 KiB of result",
 		}},
-		{Rights{Env: []string{"api", "notes"}, Limits: Limits{Runs: 2, CPU: 3 * time.Second, Memory: 1 << 20, Bytes: 7}}, []string{
-			"may run code that it gets when it is called, such as a model's: nobody has reviewed that code, and its approval is this one",
+		{Rights{Env: []string{"api", "notes"}, Limits: Limits{Runs: 1, CPU: 3 * time.Second, Memory: 1 << 20, Bytes: 7}}, []string{
+			"may run code that it gets when it is called, such as a model's. Nobody reviews that code: you approve it here, unseen",
 			"that code can do everything that these bindings may: api, notes",
-			"may run code 2 times a call, each time with 3 s of processor time, 1 MiB of memory, and 7 bytes of code and of result",
+			"may run code once a call, each time with 3 s of processor time, 1 MiB of memory, 7 bytes of code and input, and 7 bytes of result",
 		}},
 	} {
 		if got := c.g.Describe(); !slices.Equal(got, c.want) {
