@@ -24,7 +24,11 @@ type CompileCost struct {
 }
 
 func (c CompileCost) String() string {
-	return fmt.Sprintf("%.1f s of processor time and %d MiB of memory", c.Time.Seconds(), (c.Memory+mib-1)/mib)
+	decimals := 1
+	if c.Time < shortCompile { // not 0.0 s
+		decimals = 3
+	}
+	return fmt.Sprintf("%.*f s of processor time and %d MiB of memory", decimals, c.Time.Seconds(), (c.Memory+mib-1)/mib)
 }
 
 var mostCost = CompileCost{codecheck.MaxTime, codecheck.MaxMemory}
