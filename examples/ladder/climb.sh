@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Climbs all five rungs of the ladder on one task, and says how long each rung takes. Needs stile, Node.js, npm, chromium-headless-shell and
-# crun or runc, as stile doctor says, and root for the sandbox.
+# crun, runc, podman or docker, as stile doctor says, and root for the sandbox.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 STILE_HOME=$(mktemp -d) # another one keeps its policy
