@@ -277,7 +277,7 @@ func TestReadingTakesLittle(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		_, err := EstimateCompile(wasm)
 		runtime.ReadMemStats(&after)
-		if took := after.TotalAlloc - before.TotalAlloc; took > 64*mib+8*uint64(len(wasm)) {
+		if took := after.TotalAlloc - before.TotalAlloc; took > 80*mib+8*uint64(len(wasm)) {
 			t.Errorf("%s: %d MiB for %d bytes; %v", name, took/mib, len(wasm), err)
 		}
 	}

@@ -227,7 +227,7 @@ func TestBombs(t *testing.T) {
 			b := start(t, o, Root{}, l)
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
-			if o, err := try(ctx, b, "", "/bin/sh", "-c", "f() { f | f & }; f; trap '' TERM INT HUP; while :; do :; done"); err != nil || !o.Killed {
+			if o, err := try(ctx, b, "", "/bin/sh", "-c", "f() { f | f & }; f; trap '' TERM INT HUP; while :; do :; done"); err != nil || !o.Killed && o.Code != 2 { // where the shell itself cannot fork
 				t.Errorf("a fork bomb: %+v, %v", o.Exit, err)
 			}
 			if got := sh(t, b, "ls -d /proc/[0-9]* | wc -l"); got.out != "4\n" && got.out != "5\n" && got.out != "3\n" {
