@@ -588,10 +588,10 @@ interface Export extends FunctionInfo {
 export interface Handler {
   /** A parameter that is a handle is a number, of which `own` makes an object. May return a promise. */
   run(...args: any[]): any;
-  /** Makes the result of what `run` returned. Never absent, because a prototype could have it. */
-  returned: ((value: any) => any) | undefined;
+  /** Makes the result of what `run` returned. Null if that is the result, and no promise. */
+  returned?: ((value: any) => any) | null;
   /** Makes the error case of what either of them threw. Only a WitError becomes one. */
-  thrown: ((error: unknown) => unknown) | undefined;
+  thrown?: ((error: unknown) => unknown) | undefined;
 }
 
 /** The imported interface of this name, without version: "stile:capability/kv". */
@@ -788,8 +788,8 @@ export function enter(index: number): void {
   };
   try {
     const value = apply(handler.run, handler, current.lift());
-    const follows = ((typeof value === "object" && value !== null) || typeof value === "function") && typeof value.then === "function";
-    // One reaction is all that a call adds to the promises of the extension's code.
+    const follows = handler.returned !== null && ((typeof value === "object" && value !== null) || typeof value === "function");
+    // One reaction is all that a call adds to the promises of the extension's code. Jobs that run before it may still change the value.
     if (follows) apply(then, resolve(value), [returned, threw]);
     else returned(value);
   } catch (error) {

@@ -52,7 +52,8 @@ export function register(exported: unknown): void {
     returned: (value) => toJson(value, "result"),
     thrown: failure,
   };
-  const describe: Handler = { run: () => [...made.values()].map(({ definition }) => definition), returned: undefined, thrown: undefined };
+  // It has all properties, because a prototype could have others.
+  const describe: Handler = { run: () => [...made.values()].map(({ definition }) => definition), returned: null, thrown: undefined };
   implement("stile:extension/tools", { describe, call: serve });
   implement(stepwise, { start: serve });
 }
