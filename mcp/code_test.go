@@ -181,7 +181,7 @@ export default extension({ tools: {
 	for _, b := range review.Granted {
 		said += strings.Join(b.Grant.Describe(), "\n")
 	}
-	if !strings.Contains(said, "nobody has reviewed that code") || !strings.Contains(said, "that code can do everything that these bindings may: kv") {
+	if !strings.Contains(said, "Nobody reviews that code") || !strings.Contains(said, "that code can do everything that these bindings may: kv") {
 		t.Errorf("the person reads %s", said)
 	}
 	if r := c.tool("coder_run", object{"code": "return 1"}); !r.IsError {
