@@ -18,7 +18,7 @@ import (
 )
 
 // quick are times for pages that never end.
-var quick = times{action: 4 * time.Second, load: time.Second, wait: time.Second, answer: 2 * time.Second}
+var quick = times{action: 4 * time.Second, load: time.Second, wait: time.Second, answer: 2 * time.Second, events: 20_000}
 
 // quickSite is a site whose browser has less time and memory.
 func quickSite(t *testing.T) *capability.Site {

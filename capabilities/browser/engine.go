@@ -63,9 +63,10 @@ type times struct {
 	load   time.Duration // after which a page that still loads is taken as it is
 	wait   time.Duration // of wait-for
 	answer time.Duration // in which a page answers after an action was given up
+	events int           // that a page may cause. Each costs the host a few microseconds
 }
 
-var usualTimes = times{action: 30 * time.Second, load: 15 * time.Second, wait: 20 * time.Second, answer: 2 * time.Second}
+var usualTimes = times{action: 30 * time.Second, load: 15 * time.Second, wait: 20 * time.Second, answer: 2 * time.Second, events: 100_000}
 
 // NewEngine returns an engine. It starts no browser yet.
 func NewEngine(o EngineOptions) *Engine {

@@ -62,9 +62,6 @@ func (e *ending) cause() error {
 	return e.why
 }
 
-// maxEvents is how many events a page may cause. Each costs the host a few microseconds.
-const maxEvents = 100_000
-
 // newTab makes a tab, once there is a place for it.
 func (e *Engine) newTab(ctx context.Context, at place, open newExit, b *budget) (_ *tab, err error) {
 	seat, err := e.places.Take(ctx)
@@ -121,7 +118,6 @@ var (
 	errIdle      = abi.Errorf(abi.CodeUnavailable, "the page was closed because nobody used it for %s; open it again", pageIdle)
 	errGaveWay   = abi.Errorf(abi.CodeUnavailable, "the page was closed because nobody used it while others waited for a place; open it again")
 	errPage      = abi.Errorf(abi.CodeUnavailable, "the page crashed; open it again")
-	errEvents    = abi.Errorf(abi.CodeExhausted, "events of a page: %d", maxEvents)
 )
 
 func (t *tab) start(ctx context.Context) error {
@@ -189,10 +185,11 @@ func decode(event chromium.Event, to any) bool { return json.Unmarshal(event.Par
 func (t *tab) event(event chromium.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.events++; t.events > maxEvents {
-		t.over.end(errEvents)
+	if most := t.engine.options.times.events; t.events >= most {
+		t.over.end(abi.Errorf(abi.CodeExhausted, "events of a page: %d", most))
 		return
 	}
+	t.events++
 	switch event.Method {
 	case "Page.frameStartedNavigating", "Page.frameStartedLoading":
 		var e struct{ FrameID string }
