@@ -33,7 +33,7 @@ func (c CompileCost) String() string {
 
 var mostCost = CompileCost{codecheck.MaxTime, codecheck.MaxMemory}
 
-// CompileLimits are the estimated time above which Load uses a helper, and the cost above which it refuses a component.
+// CompileLimits are the estimated time from which on Load uses a helper, and the cost above which it refuses a component.
 func CompileLimits() (helper time.Duration, most CompileCost) {
 	return shortCompile, mostCost
 }

@@ -39,14 +39,10 @@ func freeze(memory []byte, at roots, ours arenas) bool {
 			h.store(header+headerCount, immortalCount)
 		}
 	}
-	empty := func(head uint32) {
-		h.store(head, head)
-		h.store(head+4, head)
-	}
 	for header := range own {
-		empty(header + headerSize)
+		h.empty(header + headerSize)
 	}
-	empty(h.runtime + runtimeObjects)
+	h.empty(h.runtime + runtimeObjects)
 	h.closeStrings()
 	if ours == (arenas{}) || h.unused > maxUnused {
 		return true // ours are looked for, see layout, or a call may need what is free
@@ -59,7 +55,7 @@ func freeze(memory []byte, at roots, ours arenas) bool {
 	}
 	for class, a := range ours {
 		head := h.runtime + uint32(runtimeFreeArenas) + 8*uint32(class)
-		empty(head)
+		h.empty(head)
 		if a != 0 && h.half(a+arenaUsed) < h.half(a+arenaCount) {
 			for _, p := range []uint32{head, head + 4} {
 				h.store(p, a+arenaFreeLink)
@@ -96,6 +92,12 @@ func (h *heap) word(p uint32) uint32 { return binary.LittleEndian.Uint32(h.bytes
 func (h *heap) half(p uint32) uint32 { return uint32(binary.LittleEndian.Uint16(h.bytes(p, 2))) }
 
 func (h *heap) store(p, v uint32) { binary.LittleEndian.PutUint32(h.bytes(p, 4), v) }
+
+// empty makes a list empty, whose head this is, or takes a link out of every list.
+func (h *heap) empty(head uint32) {
+	h.store(head, head)
+	h.store(head+4, head)
+}
 
 func (h *heap) expect(as bool) { h.odd = h.odd || !as }
 
@@ -172,8 +174,7 @@ func (h *heap) closeStrings() {
 	}
 	h.store(first, last)
 	h.store(last+4, first)
-	h.store(head, head)
-	h.store(head+4, head)
+	h.empty(head)
 }
 
 // noBlock ends a list of free blocks.
