@@ -54,6 +54,16 @@ type tree interface {
 	Remove(at string) error
 }
 
+// followed is a tree that knows what changes in it.
+type followed interface {
+	tree
+	// Touched returns the paths at which something may have changed since it was last asked, with true for those below which everything may
+	// have. known is false if it cannot say. own is set if only the caller has changed the tree since then.
+	Touched(own bool) (paths map[string]bool, known bool)
+	// Look is a Survey that looks at one path, and if below is set at what is below that.
+	Look(folder, at string, below bool, visit func(trees.Entry) error, skip func(path, reason string)) error
+}
+
 // below is a folder of a tree.
 type below struct {
 	tree
@@ -74,6 +84,36 @@ type history struct {
 	undone  map[string]bool
 	// round counts surveys.
 	round int
+	// known is set if touched are the paths inside at which something may differ from what the last survey of everything found, or from what
+	// was copied since then. It is true for those below which everything may.
+	known   bool
+	touched map[string]bool
+	// size is at least what the sizes of all files inside are together, in bytes.
+	size int64
+}
+
+// maxTouched is how many paths are looked at one by one. If more may have changed, everything is looked at, which is quicker.
+const maxTouched = 4096
+
+// touch adds paths of the tree at which something may have changed, or forgets what is known.
+func (h *history) touch(folder string, paths map[string]bool, known bool) {
+	for p, below := range paths {
+		if p == folder || strings.HasPrefix(folder, p+"/") {
+			known = false // the folder itself
+		}
+		if folder != "" {
+			var in bool
+			if p, in = strings.CutPrefix(p, folder+"/"); !in {
+				continue
+			}
+		}
+		if h.known && known {
+			h.touched[p] = h.touched[p] || below
+		}
+	}
+	if !known || len(h.touched) > maxTouched {
+		h.known, h.touched = false, nil
+	}
 }
 
 // at is the state of a path, which may be new.
@@ -123,7 +163,8 @@ type copier struct {
 	ignored map[string]bool
 }
 
-// surveyInside looks at everything in the sandbox, and returns the paths that changed, in order. It keeps nothing of the others.
+// surveyInside returns the paths in the sandbox that changed, in order. It looks where something may have changed, or at everything if it does
+// not know where that is.
 func (c *copier) surveyInside() ([]string, error) {
 	c.in, c.hashed, c.ignored, c.repositories = map[string]trees.Entry{}, map[string]digest{}, map[string]bool{}, map[string]bool{}
 	h := c.history
@@ -132,19 +173,22 @@ func (c *copier) surveyInside() ([]string, error) {
 		c.ignored[path] = true
 		c.changes.note(&c.changes.Skipped, path, reason)
 	}
-	var size int64
-	count := 0
-	err := c.inside.Survey(c.inside.folder, func(e trees.Entry) error {
+	count, linked := 0, false
+	visit := func(e trees.Entry) error {
 		count++
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
 		if e.Kind == trees.File {
-			if size += e.Size; size > c.most {
-				size -= e.Size
+			if h.size += e.Size; h.size > c.most {
+				h.size -= e.Size
+				if h.known {
+					return errSize
+				}
 				skip(e.Path, "the sizes of all files together exceed the sandbox's disk: it has holes")
 				return nil
 			}
+			linked = linked || e.Linked
 		}
 		delete(c.ignored, e.Path)
 		noteRepository(c.repositories, e.Path)
@@ -156,11 +200,32 @@ func (c *copier) surveyInside() ([]string, error) {
 			c.in[e.Path] = e
 		}
 		return nil
-	}, skip)
+	}
+	gone := func(p string, s *state) bool { return s.inside != nil && s.seenInside != h.round && !c.isIgnored(p) }
+	follower, follows := c.inside.tree.(followed)
+	var changed []string
+	var err error
+	if h.known {
+		changed, err = c.lookAgain(follower, visit, skip, gone)
+		if errors.Is(err, errSize) {
+			h.known, h.touched = false, nil
+			c.changes.Skipped, c.changes.Omitted = nil, 0
+			return c.surveyInside()
+		}
+	} else {
+		h.size = 0
+		if err = c.inside.Survey(c.inside.folder, visit, skip); err == nil {
+			changed = c.changed(c.in, gone)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	changed := c.changed(c.in, func(p string, s *state) bool { return s.inside != nil && s.seenInside != h.round && !c.isIgnored(p) })
+	// What is not settled by this copy is looked at by the next one.
+	h.known, h.touched = follows && !linked && len(changed)+len(c.ignored) <= maxTouched, map[string]bool{}
+	for _, p := range changed {
+		h.touched[p] = false
+	}
 	fit := changed[:0]
 	for _, p := range changed {
 		if e, is := c.in[p]; is {
@@ -173,6 +238,58 @@ func (c *copier) surveyInside() ([]string, error) {
 		fit = append(fit, p)
 	}
 	return fit, abi.Work(c.ctx, time.Duration(count)*perPath)
+}
+
+// errSize reports that files that changed may be too large together with all others.
+var errSize = errors.New("the sizes of files are not known")
+
+// lookAgain looks where something may have changed since everything was looked at.
+func (c *copier) lookAgain(t followed, visit func(trees.Entry) error, skip func(path, reason string), gone func(string, *state) bool) ([]string, error) {
+	h := c.history
+	walked := maps.Clone(h.touched) // true for folders below which everything is looked at
+	folders := map[string]bool{}    // below which files may be gone
+	for p, below := range h.touched {
+		if within(walked, path.Dir(p)) {
+			continue
+		}
+		if err := t.Look(c.inside.folder, p, below, visit, skip); err != nil {
+			return nil, err
+		}
+		if s := h.states[p]; s != nil && s.inside != nil && s.inside.Kind == trees.Directory {
+			now, is := c.in[p]
+			folders[p] = below || s.seenInside != h.round || is && now.Kind != trees.Directory
+		}
+	}
+	all := slices.ContainsFunc(slices.Collect(maps.Values(folders)), func(is bool) bool { return is })
+	changed := slices.Collect(maps.Keys(c.in))
+	add := func(p string, s *state) {
+		if _, is := c.in[p]; !is && s != nil && gone(p, s) {
+			changed = append(changed, p)
+		}
+	}
+	if all {
+		for p, s := range h.states {
+			if _, is := h.touched[p]; is || within(folders, p) {
+				add(p, s)
+			}
+		}
+	} else {
+		for p := range h.touched {
+			add(p, h.states[p])
+		}
+	}
+	slices.Sort(changed)
+	return changed, nil
+}
+
+// within reports whether a path, or a folder above it, is in a set.
+func within(set map[string]bool, p string) bool {
+	for ; len(set) > 0 && p != "" && p != "."; p = path.Dir(p) {
+		if set[p] {
+			return true
+		}
+	}
+	return false
 }
 
 // surveyOutside returns the paths of the directory that changed, in order. It looks at everything, unless the directory has the version of
@@ -278,14 +395,7 @@ func (c *copier) changed(side map[string]trees.Entry, gone func(string, *state) 
 }
 
 // isIgnored reports whether a path, or a folder above it, is ignored.
-func (c *copier) isIgnored(p string) bool {
-	for ; len(c.ignored) > 0 && p != "" && p != "."; p = path.Dir(p) {
-		if c.ignored[p] {
-			return true
-		}
-	}
-	return false
-}
+func (c *copier) isIgnored(p string) bool { return within(c.ignored, p) }
 
 // find returns the entry of a path, or nil.
 func find(side map[string]trees.Entry, path string) *trees.Entry {
@@ -367,6 +477,9 @@ func (c *copier) remember(path string, in, out *trees.Entry, d digest) {
 		h.states = map[string]*state{}
 	}
 	delete(h.undone, path)
+	if !h.touched[path] {
+		delete(h.touched, path)
+	}
 	if in == nil && out == nil {
 		delete(h.states, path)
 		return
@@ -377,6 +490,13 @@ func (c *copier) remember(path string, in, out *trees.Entry, d digest) {
 
 // settle ends a copy: processes of the sandbox still stand, so what was written a while ago has not changed since.
 func (c *copier) settle() {
+	if h := c.history; h.known {
+		for p := range c.ignored { // each copy says what it leaves out
+			if _, is := h.touched[p]; !is {
+				h.touched[p] = false
+			}
+		}
+	}
 	now := time.Now()
 	for _, p := range c.touched {
 		c.history.at(p).inside.Settle(now)

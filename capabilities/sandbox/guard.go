@@ -25,12 +25,21 @@ type guard struct {
 	repositories map[string]bool
 }
 
-func newGuard(c *copier) *guard {
+func newGuard(c *copier, changed []string) *guard {
 	g := &guard{active: c.outside.OnDisk(), allowed: c.allowed, repositories: map[string]bool{}}
 	if !g.active {
 		return g
 	}
 	maps.Copy(g.repositories, c.repositories)
+	gone := map[string]bool{}
+	for _, p := range changed {
+		gone[p] = find(c.in, p) == nil
+	}
+	for p, s := range c.history.states {
+		if s.inside != nil && !gone[p] { // it is there, whether it was looked at or not
+			noteRepository(g.repositories, p)
+		}
+	}
 	for p := range c.out {
 		noteRepository(g.repositories, p)
 	}

@@ -20,7 +20,7 @@ func pull(c *copier) error {
 	if err := c.lookOutside(changed); err != nil {
 		return err
 	}
-	guard := newGuard(c)
+	guard := newGuard(c, changed)
 	// Only where something changed in the sandbox does it matter what the directory has.
 	var doubtful []string
 	for _, p := range changed {
@@ -93,6 +93,7 @@ func (c *copier) decidePull(p string, digests map[string]digest, guard *guard) (
 	case insideSame: // only its times changed
 		if s := c.history.states[p]; s != nil && s.inside != nil {
 			s.inside = in
+			delete(c.history.touched, p)
 		}
 		return nil, nil
 	}

@@ -98,6 +98,8 @@ func (s *Sandbox) copy(ctx context.Context, directory Directory, folder string, 
 		allowed: s.grant.allowed, most: s.grant.limits.Disk,
 	}
 	err = m.still(func() error {
+		s.held.touch(m.tree(), false)
+		defer s.held.touch(m.tree(), true)
 		defer one.settle()
 		if in {
 			return push(one)
@@ -115,6 +117,18 @@ func (s *Sandbox) copy(ctx context.Context, directory Directory, folder string, 
 	}
 	s.grant.log.Error("a copy of a sandbox", "error", err)
 	return copyError(err)
+}
+
+// touch has all histories know what may have changed in the tree. own is set if only a copy has changed it since the last time.
+func (h *held) touch(t tree, own bool) {
+	f, ok := t.(followed)
+	if !ok {
+		return
+	}
+	paths, known := f.Touched(own)
+	for at, one := range h.synced {
+		one.touch(at.folder, paths, known)
+	}
 }
 
 // copyError says what went wrong in the sandbox, without names of the machine.

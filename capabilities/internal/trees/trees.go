@@ -39,6 +39,8 @@ type Entry struct {
 	Changed int64
 	// Recent is set if that was so recently that Stamp may not show another change.
 	Recent bool
+	// Linked is set if a file has other names too, by which it can change.
+	Linked bool
 	// Target of a link.
 	Target string
 }

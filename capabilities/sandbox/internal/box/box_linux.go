@@ -49,6 +49,7 @@ type Box struct {
 	thread   *thread
 	lock     *os.File
 	work     *os.File      // the working tree
+	follower *follower     // of its file system; nil where the kernel has none
 	stdin    *os.File      // the first process ends when this is closed
 	keeper   *os.Process   // the runtime, which stays as long as the container
 	starting sync.RWMutex  // read while an engine starts a process, which it cannot while all stand still
@@ -161,7 +162,7 @@ func (b *Box) prepare(ctx context.Context, o Options, l Limits) error {
 				return err
 			}
 		}
-		if err := os.WriteFile(initFile, program, 0o555); err != nil {
+		if err := writeProgram(initFile, program, 0o555); err != nil {
 			return err
 		}
 		if b.run, err = os.OpenRoot(runDir); err != nil {
@@ -191,6 +192,9 @@ func (b *Box) prepare(ctx context.Context, o Options, l Limits) error {
 		return err
 	})
 	if err != nil {
+		return err
+	}
+	if err := b.thread.run(func() error { b.follower = follow(b.work); return nil }); err != nil {
 		return err
 	}
 	return b.runtime.prepare(ctx, b, o, l, programs, trusted)
@@ -402,6 +406,7 @@ func (b *Box) Close() error {
 		}
 	}
 	b.open.Wait()
+	errs = append(errs, b.follower.close())
 	for _, c := range []io.Closer{b.work, b.run} {
 		if !reflect.ValueOf(c).IsNil() {
 			errs = append(errs, c.Close())

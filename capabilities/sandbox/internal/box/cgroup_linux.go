@@ -282,9 +282,9 @@ func claims(pid, token string) bool {
 		return false
 	}
 	defer file.Close()
-	start := make([]byte, len(engineInit)+1+len(token))
+	start := make([]byte, len(engineLaunch)+1+len(token))
 	n, err := io.ReadFull(file, start)
-	return err == nil && string(start[:n]) == engineInit+"\x00"+token
+	return err == nil && string(start[:n]) == engineLaunch+"\x00"+token
 }
 
 // inheritCPUs sets the processors of a cgroup of version 1, which has none at first and then takes no process.
@@ -320,6 +320,17 @@ func removeTree(root string) error {
 		}
 	}
 	return ignoreMissing(errors.Join(err, unix.Rmdir(root)))
+}
+
+// processes counts those of a cgroup and of those below it, with their threads, and with those that have ended but not let go of everything yet.
+// It is 0 where that is not known.
+func (c cgroups) processes(path string) int {
+	text, err := os.ReadFile(filepath.Join(c.folder("pids", path), "pids.current"))
+	n, err2 := strconv.Atoi(strings.TrimSpace(string(text)))
+	if errors.Join(err, err2) != nil {
+		return 0
+	}
+	return n
 }
 
 // memoryKills counts the processes that were ended because a cgroup had too much memory.

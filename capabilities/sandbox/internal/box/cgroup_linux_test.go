@@ -82,7 +82,7 @@ func TestSecondVersion(t *testing.T) {
 	}
 	// Its first argument is a token, as that of a process that waits to be adopted.
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", `(while :; do echo; done) & while read line; do :; done; wait`)
-	cmd.Args[0] = engineInit
+	cmd.Args[0] = engineLaunch
 	cmd.Args[1] = "-c"
 	in, err := cmd.StdinPipe()
 	if err != nil {

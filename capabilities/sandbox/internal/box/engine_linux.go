@@ -41,6 +41,9 @@ const (
 	engineDir   = runDir + "/engine"
 	// engineInit is where the first process of a container of an engine is.
 	engineInit = "/.init"
+	// engineLaunch is the same program, for commands. Nobody in the container may read the file: so the kernel shows nobody there the memory and
+	// the open files of a process that runs it, from the moment in which that is executed.
+	engineLaunch = "/.launch"
 	// engineFile, in the folder of a box, says which docker has a container of it.
 	engineFile = "docker"
 )
@@ -481,7 +484,7 @@ func (e *engine) exec(b *Box, below string, p Process) (*command, error) {
 	l := &launch{token: rand.Text(), text: append(head, text.Bytes()...), ready: make(chan struct{})}
 	l.place = func() (int, error) { return b.cgroups.adopt(b.cgroup, cgroup, l.token) }
 	return &command{
-		cmd:     e.command("exec", "--interactive", "--user", "0:0", b.id, engineInit, l.token),
+		cmd:     e.command("exec", "--interactive", "--user", "0:0", b.id, engineLaunch, l.token),
 		process: p, launch: l, pid: func() int { return int(l.pid.Load()) }, problem: l.problem, done: func() {},
 	}, nil
 }

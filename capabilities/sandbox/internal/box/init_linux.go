@@ -5,7 +5,9 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 )
@@ -14,6 +16,16 @@ import (
 //
 //go:embed init/code.txt
 var initCode string
+
+// writeProgram makes a file with the code of the first process, whatever the mask of this process. Nothing may be there, not even a link.
+func writeProgram(path string, program []byte, mode os.FileMode) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o100)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(program)
+	return errors.Join(err, file.Chmod(mode), file.Close())
+}
 
 // initProgram is an ELF file with the code of the first process.
 func initProgram() ([]byte, error) {

@@ -132,9 +132,10 @@ func within(top *os.File, path string) (int, error) {
 }
 
 // tops reports whether something at the top of a root is in a box of an engine: all but devices, pipes and sockets.
-func tops(e fs.DirEntry) bool {
-	return (e.IsDir() || e.Type().IsRegular()) && "/"+e.Name() != engineInit
-}
+func tops(e fs.DirEntry) bool { return (e.IsDir() || e.Type().IsRegular()) && !reserved(e) }
+
+// reserved reports whether a box of an engine has a program of its own in the place of something.
+func reserved(e fs.DirEntry) bool { return "/"+e.Name() == engineInit || "/"+e.Name() == engineLaunch }
 
 // skeleton makes the container's first root: the names at the top of a root, with nothing in them, and the first process. What engines
 // mount has its places.
@@ -149,6 +150,7 @@ func skeleton(root, at string) error {
 	for _, e := range entries {
 		name := filepath.Join(at, e.Name())
 		switch {
+		case reserved(e):
 		case e.Type()&fs.ModeSymlink != 0:
 			target, err := os.Readlink(filepath.Join(root, e.Name()))
 			if err == nil {
@@ -183,7 +185,7 @@ func skeleton(root, at string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(at+engineInit, program, 0o555)
+	return errors.Join(writeProgram(at+engineInit, program, 0o555), writeProgram(at+engineLaunch, program, 0o111))
 }
 
 // maxTop bounds the names at the top of a root.

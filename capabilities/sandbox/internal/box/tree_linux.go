@@ -18,12 +18,13 @@ import (
 // Tree is the working tree of a box. Processes of the box may change it at any time, so nothing that was found is believed later: every
 // path is opened from the top, and no link is followed, wherever it leads. It is safe for concurrent use.
 type Tree struct {
+	box   *Box
 	top   *os.File
 	owner int
 }
 
 // Tree returns the working tree.
-func (b *Box) Tree() *Tree { return &Tree{top: b.work, owner: int(b.first)} }
+func (b *Box) Tree() *Tree { return &Tree{box: b, top: b.work, owner: int(b.first)} }
 
 const (
 	maxDepth = 128  // of folders
@@ -107,7 +108,7 @@ func (t *Tree) one(folder *os.File, at, name string, depth int, visit func(trees
 	e := trees.Entry{Path: at, Mode: s.Mode & 0o777}
 	switch s.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
-		e.Size = s.Size
+		e.Size, e.Linked = s.Size, s.Nlink > 1
 		e.Stamp = trees.Stamp(s.Mtim.Nano(), s.Ctim.Nano(), int64(s.Ino))
 		e.Changed = s.Ctim.Nano()
 		e.Settle(time.Now())
@@ -180,12 +181,37 @@ func (t *Tree) Stat(at string) (*trees.Entry, error) {
 	}
 	defer folder.Close()
 	var found *trees.Entry
-	stop := errors.New("found")
-	err = t.one(folder, at, name, 0, func(e trees.Entry) error { found = &e; return stop }, func(string, string) {})
-	if errors.Is(err, stop) {
+	err = t.one(folder, at, name, 0, func(e trees.Entry) error { found = &e; return errFound }, func(string, string) {})
+	if errors.Is(err, errFound) {
 		err = nil
 	}
 	return found, err
+}
+
+// errFound ends a search.
+var errFound = errors.New("found")
+
+// Look is a survey of a folder that looks at one path in it, and if below is set at what is below that.
+func (t *Tree) Look(folder, at string, below bool, visit func(trees.Entry) error, skip func(path, reason string)) error {
+	parent, name := path.Split(path.Join(folder, at))
+	above, err := t.open(strings.TrimSuffix(parent, "/"), unix.O_RDONLY|unix.O_DIRECTORY)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer above.Close()
+	err = t.one(above, at, name, strings.Count(at, "/"), func(e trees.Entry) error {
+		if err := visit(e); err != nil || below {
+			return err
+		}
+		return errFound
+	}, skip)
+	if errors.Is(err, errFound) {
+		err = nil
+	}
+	return err
 }
 
 // within runs change in the folder of a path.

@@ -95,7 +95,7 @@ __attribute__((used)) _Noreturn void begin(word *sp) {
 	}
 	char *token = (char *)sp[2];
 	unsigned head[3]; // bytes, arguments, variables
-	call(PRCTL, (void *)SET_DUMPABLE, 0, 0, 0); // so that others of the box do not write to its standard input
+	call(PRCTL, (void *)SET_DUMPABLE, 0, 0, 0); // its file, which cannot be read, already has the kernel do so, and that from the first moment
 	call(WRITE, (void *)1, &byte, 1, 0);
 	take((char *)head, sizeof head);
 	char text[head[0]];
