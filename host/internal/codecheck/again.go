@@ -161,12 +161,17 @@ func (a *again) need(v int32, itself bool) {
 	}
 }
 
+// doubled returns s with room for n more elements. That makes less garbage than append alone.
+func doubled[T any](s []T, n int) []T {
+	if cap(s)-len(s) < n {
+		s = append(make([]T, 0, 2*len(s)+16*n), s...)
+	}
+	return s
+}
+
 func (a *again) open(loop, either bool, t signature) {
 	n := len(a.places)
-	if n == cap(a.places) {
-		a.places = append(make([]place, 0, 2*n+16), a.places...) // less garbage than append alone
-	}
-	a.places = a.places[:n+1]
+	a.places = doubled(a.places, 1)[:n+1]
 	p := &a.places[n]
 	*p = place{
 		loop: loop, dead: a.dead, either: either, height: int32(max(0, len(a.stack)-t.params)), takes: int32(t.params), gives: int32(t.results), since: a.now,

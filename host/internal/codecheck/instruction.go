@@ -89,8 +89,7 @@ type label struct {
 	loop   bool
 	width  int // values that each jump carries
 	jumps  int
-	height int      // of the stack of operands, at its begin
-	sets   []uint64 // a bit for each local that is set in it
+	height int // of the stack of operands, at its begin
 }
 
 // instructions counts the contents of a function's body after its locals.
@@ -98,7 +97,8 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 	f.values = results / 4
 	height, deep := 0, 0 // height is an upper bound
 	words := (locals + 63) / 64
-	labels := []label{{width: results, sets: make([]uint64, words)}}
+	labels := []label{{width: results}}
+	sets := make([]uint64, words) // of each label, a bit for each local that is set in it
 	open := func(in *wasmbin.Reader, loop bool, jumps int) {
 		t := m.blockType(in)
 		width := t.results
@@ -113,14 +113,9 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 		if loop { // where all of them come together
 			f.held += 2 * locals
 		}
-		l := label{loop: loop, width: width, jumps: jumps, height: height + t.results}
-		if n := len(labels); n < cap(labels) && cap(labels[:n+1][n].sets) >= words { // of one that was closed
-			l.sets = labels[:n+1][n].sets
-			clear(l.sets)
-		} else {
-			l.sets = make([]uint64, words)
-		}
-		labels = append(labels, l)
+		labels = append(doubled(labels, 1), label{loop: loop, width: width, jumps: jumps, height: height + t.results})
+		sets = doubled(sets, words)[:len(sets)+words]
+		clear(sets[len(sets)-words:])
 	}
 	jump := func(to, weight int) {
 		f.held += locals
@@ -153,10 +148,10 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 			kind = branches
 		case op == 0x0b:
 			if n := len(labels) - 1; n > 0 {
-				l, outer := labels[n], labels[n-1].sets
-				labels = labels[:n]
+				l, inner, outer := labels[n], sets[n*words:], sets[(n-1)*words:]
+				labels, sets = labels[:n], sets[:n*words]
 				changed := 0
-				for i, set := range l.sets {
+				for i, set := range inner {
 					outer[i] |= set
 					changed += bits.OnesCount64(set)
 				}
@@ -198,7 +193,7 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 			height += t.results - t.params
 		case op == 0x21, op == 0x22: // to a local
 			if local := int(in.U32()); local < locals {
-				labels[len(labels)-1].sets[local/64] |= 1 << (local % 64)
+				sets[len(sets)-words+local/64] |= 1 << (local % 64)
 			}
 		case op == 0x20, op == 0x41, op == 0x42: // a local, a constant
 		case op == 0x23: // a global
