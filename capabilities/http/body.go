@@ -15,7 +15,7 @@ import (
 )
 
 // receive reads the body to its end.
-func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Response, encoding string, q *request) error {
+func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Response, encoding string, q *request) (err error) {
 	limit := q.maxResponse
 	if encoding == "" && response.ContentLength > limit && response.Request.Method != "HEAD" {
 		return &abi.Error{Code: abi.CodeTooLarge, Size: uint64(response.ContentLength)}
@@ -36,18 +36,19 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 		}
 		runtime.LockOSThread() // the processor time of this thread is measured
 		defer runtime.UnlockOSThread()
-		since := threadTime()
-		decoded, err := decode(workingReader{ctx, body, &since}, encoding, limit)
+		work := &working{ctx, threadTime()}
+		defer func() { err = cmp.Or(err, work.charge()) }()
+		decoded, err := decode(workingReader{work, body}, encoding, limit)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = decoded.Close() }()
-		body = workingReader{ctx, chargedReader{decoded, c.call.received}, &since}
+		body = workingReader{work, chargedReader{decoded, c.call.received}}
 	}
 	if q.secrets.forms != nil {
 		body = maskedReader{ctx, &maskReader{r: body, secrets: q.secrets}}
 	}
-	_, err := io.Copy(bodyWriter{e}, turnReader{&turn, body})
+	_, err = io.Copy(bodyWriter{e}, turnReader{&turn, body})
 	return err
 }
 

@@ -134,23 +134,38 @@ func (l *limitedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// workingReader charges this thread's processor time to the call after each read. It sits before and after the decoder, because a
-// body can take much work and decode to nothing.
-type workingReader struct {
+// working is processor time of this thread, for which a call is charged.
+type working struct {
 	ctx   context.Context
-	r     io.Reader
-	since *time.Duration // the thread's time at the last charge
+	since time.Duration // the thread's time at the last charge
+}
+
+func (w *working) charge() error {
+	now := threadTime()
+	took := now - w.since
+	w.since = now
+	if refused := abi.Work(w.ctx, took); refused != nil {
+		return abi.Errorf(abi.CodeExhausted, "processor time of the call, to decompress the response: %v", refused)
+	}
+	return nil
+}
+
+// workingReader charges processor time after each read. It sits before and after the decoder, because a body can take much work and decode
+// to nothing. After a read that fails, nothing is left to stop: who reads charges that once, however many readers it passes.
+type workingReader struct {
+	work *working
+	r    io.Reader
 }
 
 func (w workingReader) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
-	now := threadTime()
-	took := now - *w.since
-	*w.since = now
-	if refused := abi.Work(w.ctx, took); refused != nil {
-		return 0, abi.Errorf(abi.CodeExhausted, "processor time of the call, to decompress the response: %v", refused)
+	if err != nil {
+		return n, err
 	}
-	return n, err
+	if err := w.work.charge(); err != nil {
+		return 0, err
+	}
+	return n, nil
 }
 
 // chargedReader charges the bytes that it reads to the call. Nothing is given back.
