@@ -1,10 +1,12 @@
 package main
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/gofrs/flock"
@@ -16,7 +18,7 @@ import (
 func TestBuildsOfProcesses(t *testing.T) {
 	h := newHome(t)
 	cache, _ := cachetest.Dirs(t)
-	tool := filepath.Join(h.extension("builds", "1.0.0", "return 1"), "tool.ts")
+	tool := filepath.Join(h.extension("builds", "1.0.0", "return "+strconv.Quote(rand.Text())), "tool.ts") // the cache has no bundle of it
 	lock := func(what string) *flock.Flock { return flock.New(filepath.Join(cache, "builds."+what)) }
 	var places []*flock.Flock
 	for n := range max(1, runtime.GOMAXPROCS(0)/2) {
