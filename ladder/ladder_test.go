@@ -563,7 +563,7 @@ func TestPackagesInUseAreBounded(t *testing.T) {
 		t.Errorf("a user uses only %d", used)
 	}
 	k.packaged.mu.Lock()
-	if n := k.packaged.using["busy"]; n > ownPackagedBytes || k.packaged.bytes > ownPackagedBytes+ownPackagedBytes/4 {
+	if n := k.packaged.uses.Size("busy"); n > ownPackagedBytes || k.packaged.bytes > ownPackagedBytes+ownPackagedBytes/4 {
 		t.Errorf("%d bytes in use, %d in all", n, k.packaged.bytes)
 	}
 	k.packaged.mu.Unlock()
@@ -572,8 +572,8 @@ func TestPackagesInUseAreBounded(t *testing.T) {
 	}
 	cancel()
 	all.Wait()
-	if len(k.packaged.using) > 0 || len(k.packaged.recent) > maxPackaged {
-		t.Errorf("afterwards %v are in use, %d kept", k.packaged.using, len(k.packaged.recent))
+	if n := k.packaged.uses.Size("busy") + k.packaged.uses.Size("other"); n > 0 || len(k.packaged.recent) > maxPackaged {
+		t.Errorf("afterwards %d bytes are in use, %d kept", n, len(k.packaged.recent))
 	}
 	if err := k.Close(); err != nil || k.packaged.bytes != 0 {
 		t.Errorf("%v, %d bytes are left", err, k.packaged.bytes)

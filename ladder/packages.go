@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/fair"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/toolchain"
@@ -122,9 +123,9 @@ func keyOf(bindings map[string]string) string {
 type packaged struct {
 	mu     sync.Mutex
 	closed bool
-	recent []*packagedOne   // the one used last is the last
-	bytes  int64            // of all, also of dropped ones in use
-	using  map[string]int64 // bytes of what each user uses
+	recent []*packagedOne // the one used last is the last
+	bytes  int64          // of all, also of dropped ones in use
+	uses   fair.Uses[*packagedOne]
 }
 
 type packagedOne struct {
@@ -136,7 +137,6 @@ type packagedOne struct {
 	evaluator *toolchain.Evaluator
 	err       error
 	bytes     int64
-	uses      map[string]int // of each user
 }
 
 // get returns the evaluator of a key, and a function to call when it is no longer used. Callers who want the same one build it once, and
@@ -184,7 +184,7 @@ func (p *packaged) take(key string) (one *packagedOne, mine bool, err error) {
 	}
 	i := slices.IndexFunc(p.recent, func(o *packagedOne) bool { return o.key == key })
 	if mine = i < 0; mine {
-		one = &packagedOne{key: key, built: make(chan struct{}), uses: map[string]int{}}
+		one = &packagedOne{key: key, built: make(chan struct{})}
 	} else {
 		one = p.recent[i]
 		p.recent = slices.Delete(p.recent, i, i+1)
@@ -222,29 +222,16 @@ func (p *packaged) use(one *packagedOne, user string) (*toolchain.Evaluator, err
 	if p.closed {
 		return nil, ErrClosed
 	}
-	if one.uses[user] == 0 {
-		if before := p.using[user]; before > 0 && before+one.bytes > ownPackagedBytes {
-			return nil, packagedFull("calls of " + user)
-		}
-		if p.using == nil {
-			p.using = map[string]int64{}
-		}
-		p.using[user] += one.bytes
+	if !p.uses.Begin(user, one, one.bytes, ownPackagedBytes) {
+		return nil, packagedFull("calls of " + user)
 	}
-	one.uses[user]++
 	return one.evaluator, nil
 }
 
 func (p *packaged) unuse(one *packagedOne, user string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if one.uses[user]--; one.uses[user] > 0 {
-		return
-	}
-	delete(one.uses, user)
-	if p.using[user] -= one.bytes; p.using[user] == 0 {
-		delete(p.using, user)
-	}
+	p.uses.End(user, one, one.bytes)
 }
 
 // give takes back what take counted. What could not be built is forgotten.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/fair"
 	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/printable"
 )
@@ -35,8 +36,8 @@ type loadedSet struct {
 	maxBytes int64
 
 	mu     sync.Mutex
-	bytes  int64            // of all
-	using  map[string]int64 // bytes of what each agent uses
+	bytes  int64              // of all
+	uses   fair.Uses[*loaded] // of each agent
 	all    map[string]*loaded
 	order  *list.List // of *loaded, those used last at the front
 	err    error      // errors of closing components
@@ -47,9 +48,8 @@ type loaded struct {
 	digest  string
 	element *list.Element
 	users   int
-	uses    map[string]int // of each agent, once it is ready
-	begun   bool           // a load has begun
-	ready   chan struct{}  // closed when component or err is set
+	begun   bool          // a load has begun
+	ready   chan struct{} // closed when component or err is set
 	// component and err are written before ready is closed. Until the load begins, component is the one from put.
 	component *host.Component
 	err       error
@@ -58,7 +58,7 @@ type loaded struct {
 }
 
 func newLoadedSet(size int, bytes int64) *loadedSet {
-	return &loadedSet{max: size, maxBytes: bytes, all: map[string]*loaded{}, using: map[string]int64{}, order: list.New()}
+	return &loadedSet{max: size, maxBytes: bytes, all: map[string]*loaded{}, order: list.New()}
 }
 
 // put provides a loaded component for the first caller of get, unless there is one already. The set closes it. bytes is from
@@ -77,7 +77,7 @@ func (s *loadedSet) put(digest string, c *host.Component, bytes int64) {
 }
 
 func (s *loadedSet) add(digest string) *loaded {
-	l := &loaded{digest: digest, ready: make(chan struct{}), uses: map[string]int{}}
+	l := &loaded{digest: digest, ready: make(chan struct{})}
 	l.element = s.order.PushFront(l)
 	s.all[digest] = l
 	return l
@@ -153,26 +153,16 @@ func (s *loadedSet) full(whose string) error {
 func (s *loadedSet) use(l *loaded, who string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l.uses[who] == 0 {
-		if before := s.using[who]; before > 0 && before+l.bytes > s.maxBytes/ownShare {
-			return s.full("calls of " + who)
-		}
-		s.using[who] += l.bytes
+	if !s.uses.Begin(who, l, l.bytes, s.maxBytes/ownShare) {
+		return s.full("calls of " + who)
 	}
-	l.uses[who]++
 	return nil
 }
 
 func (s *loadedSet) unuse(l *loaded, who string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l.uses[who]--; l.uses[who] > 0 {
-		return
-	}
-	delete(l.uses, who)
-	if s.using[who] -= l.bytes; s.using[who] == 0 {
-		delete(s.using, who)
-	}
+	s.uses.End(who, l, l.bytes)
 }
 
 // done releases what get returned, and closes surplus components.

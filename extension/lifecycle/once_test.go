@@ -187,6 +187,9 @@ func TestLoadedBytesInUse(t *testing.T) {
 			}
 			ends = append(ends, done)
 			used[name] += m.loaded.all[o.release.digest].bytes
+			if n := m.loaded.uses.Size(name); n != used[name] {
+				t.Errorf("%s uses %d bytes, and it counts %d", name, used[name], n)
+			}
 		}
 	}
 	for name, bytes := range used {
@@ -205,8 +208,10 @@ func TestLoadedBytesInUse(t *testing.T) {
 	for _, done := range ends {
 		done()
 	}
-	if len(m.loaded.using) > 0 {
-		t.Errorf("it counts %v", m.loaded.using)
+	for name := range used {
+		if n := m.loaded.uses.Size(name); n != 0 {
+			t.Errorf("%s uses %d bytes afterwards", name, n)
+		}
 	}
 	for i := range 8 {
 		if _, err := m.Call(t.Context(), Call{Viewer: agent, Tool: fmt.Sprintf("large_%c_get", 'a'+i)}); err != nil {
