@@ -44,16 +44,7 @@ func RoundTrip(t *abi.Type, v abi.Value) (abi.Value, error) {
 }
 
 // Packed returns the bytes of Options.PackedMemory that are in use.
-func (h *Host) Packed() int64 {
-	free, all := int64(0), h.options.PackedMemory
-	for step := all; step > 0; step /= 2 {
-		for free+step <= all && h.packed.TryAcquire(step) {
-			free += step
-		}
-	}
-	h.packed.Release(free)
-	return all - free
-}
+func (h *Host) Packed() int64 { return h.options.PackedMemory - h.packed.Free() }
 
 // Preparing reports whether the host reads the memory of a fresh instance.
 func (h *Host) Preparing() bool {

@@ -14,12 +14,11 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/schema"
 	"github.com/stilehost/stile/host/internal/wasmtime"
 	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/internal/fair"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/wit"
@@ -73,7 +72,8 @@ type Options struct {
 	// RecordBytes bounds the operations and output of a recording together, and separately its input. Default 4 MiB. A
 	// recording.Store keeps no recording of more than 64 MiB.
 	RecordBytes int
-	// RecordMemory bounds the recordings of all live calls together, in addition to 64 KiB for each. Default 256 MiB.
+	// RecordMemory bounds the recordings of all live calls together, in addition to 64 KiB for each. Those of one Request.User have at
+	// most half of what others leave. Default 256 MiB.
 	RecordMemory int64
 	// Logger receives events that are not reported to any caller, such as a damaged cache entry. Default: nothing is logged.
 	Logger *slog.Logger
@@ -90,11 +90,11 @@ type Host struct {
 	slots      *slots
 	compiling  lanes
 	validating schema.Room
-	recording  *semaphore.Weighted // bytes that recordings hold
+	recording  *fair.Budget // bytes that recordings hold
 	poll       *operation
-	patience   time.Duration       // how long a call waits with its slot
-	packing    chan struct{}       // has an element for each goroutine that packs
-	packed     *semaphore.Weighted // bytes of packed calls
+	patience   time.Duration // how long a call waits with its slot
+	packing    chan struct{} // has an element for each goroutine that packs
+	packed     *fair.Budget  // bytes of packed calls
 	workers    *workers
 	pristine   sync.Mutex // held by who uses the engine's last slot
 	log        *slog.Logger
@@ -160,8 +160,8 @@ func New(_ context.Context, o Options) (*Host, error) {
 		pollable:  known.Interface(abi.PollInterface).Resources[0],
 		slots:     newSlots(o.Instances),
 		compiling: newLanes(), validating: schema.NewRoom(),
-		recording: semaphore.NewWeighted(o.RecordMemory),
-		patience:  patience, packing: make(chan struct{}, runtime.GOMAXPROCS(0)), packed: semaphore.NewWeighted(o.PackedMemory),
+		recording: fair.NewBudget(o.RecordMemory),
+		patience:  patience, packing: make(chan struct{}, runtime.GOMAXPROCS(0)), packed: fair.NewBudget(o.PackedMemory),
 		modules: map[string]*wasmtime.Module{}, loaded: map[*Component]struct{}{},
 	}
 	poll := funcNamed(known.Interface(abi.PollInterface), "poll")

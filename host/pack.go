@@ -127,10 +127,13 @@ func (m *memory) exports() []export {
 	return all
 }
 
+// ofAll is whose the base of a component is: the calls of all users need it.
+const ofAll = ""
+
 // free gives back the memory of the base.
 func (m *memory) free(h *Host) {
 	if m != nil && m.base != nil {
-		h.packed.Release(baseBytes(uint32(len(m.base))))
+		h.packed.Give(ofAll, baseBytes(uint32(len(m.base))))
 	}
 }
 
@@ -371,7 +374,7 @@ func (m *memory) prepare(c *call, of *Component) (err error) {
 		m.failed = true
 		return errKept
 	}
-	if !h.packed.TryAcquire(baseBytes(size)) {
+	if !h.packed.Take(ofAll, baseBytes(size)) {
 		return errKept
 	}
 	base := make([]byte, 0, size)
@@ -386,7 +389,7 @@ func (m *memory) prepare(c *call, of *Component) (err error) {
 		base = append(base, content...)
 	}
 	if err != nil {
-		h.packed.Release(baseBytes(size))
+		h.packed.Give(ofAll, baseBytes(size))
 		return err
 	}
 	key := make([]byte, keyBytes)
@@ -455,12 +458,12 @@ func (c *call) pack(of *Component, i *wasmtime.Instance) (_ *packed, err error) 
 		return nil, err
 	}
 	p.held = c.keeps()
-	if !h.packed.TryAcquire(p.held) {
+	if !h.packed.Take(c.frame.user, p.held) {
 		return nil, errKept
 	}
 	defer func() {
 		if err != nil {
-			h.packed.Release(p.held)
+			h.packed.Give(c.frame.user, p.held)
 		}
 	}()
 	blocks, err := m.changed(i, p.size)
@@ -478,7 +481,7 @@ func (c *call) pack(of *Component, i *wasmtime.Instance) (_ *packed, err error) 
 		}
 		part = bytes.Clone(part)
 		runs = runs[:0]
-		if !h.packed.TryAcquire(int64(len(part))) {
+		if !h.packed.Take(c.frame.user, int64(len(part))) {
 			return errKept
 		}
 		p.held += int64(len(part))
@@ -561,7 +564,7 @@ var buffers = sync.Pool{New: func() any { return new([s2.MaxDictSize]byte) }}
 // unpack gives a call an instance again. The call has asked for a slot.
 func (c *call) unpack(of *Component, p *packed) (*wasmtime.Instance, error) {
 	h, m := c.host, of.memory
-	defer h.packed.Release(p.held)
+	defer h.packed.Give(c.frame.user, p.held)
 	if err := c.place.settle(c.storeLimits.Context); err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sha256hex"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // Recorder takes recordings of calls. It must be safe for concurrent use.
@@ -204,6 +205,7 @@ const maxName = 256
 // record is the recording of a running call.
 type record struct {
 	host    *Host
+	user    string // as in Request, or the caller's
 	started time.Time
 	enc     encoder
 	// functions are those that earlier operations named. A later operation gives the index.
@@ -213,9 +215,9 @@ type record struct {
 	reserved  int64 // of the host's memory for recordings, beyond the share of each
 }
 
-func (h *Host) newRecord() *record {
+func (h *Host) newRecord(user string) *record {
 	return &record{
-		host: h, started: time.Now(),
+		host: h, user: user, started: time.Now(),
 		enc: encoder{buf: make([]byte, 0, recordStart), max: h.options.RecordBytes, redact: h.options.Redact},
 	}
 }
@@ -282,7 +284,7 @@ func (r *record) reserve() bool {
 	if more <= 0 {
 		return true
 	}
-	if !r.host.recording.TryAcquire(more) {
+	if !r.host.recording.Take(r.user, more) {
 		return false
 	}
 	r.reserved += more
@@ -321,7 +323,10 @@ func (r *record) end(ctx context.Context, c *Component, request *Request, result
 		out.keepOutput(e.without(result.Output), o.RecordBytes)
 	}
 	out.Redacted = e.altered
-	r.host.recording.Release(r.reserved)
+	r.host.recording.Give(r.user, r.reserved)
+	if r.user != "" {
+		ctx = turns.For(ctx, r.user)
+	}
 	to.Record(ctx, out)
 }
 

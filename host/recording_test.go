@@ -309,6 +309,62 @@ func TestRecordingIsBounded(t *testing.T) {
 	}
 }
 
+// holding is a box whose first answer is large. The next one comes at the end of ctx.
+type holding struct {
+	box
+	ctx   context.Context
+	first bool
+	holds chan<- struct{}
+}
+
+func (b *holding) Fetch(_ context.Context, n uint32) []byte {
+	if b.first = !b.first; !b.first {
+		b.holds <- struct{}{}
+		<-b.ctx.Done()
+		return nil
+	}
+	return make([]byte, n)
+}
+
+// TestUsersShareRecordings has calls of one user, while they wait, hold recordings for which there is not enough memory. That of another user's
+// call is complete.
+func TestUsersShareRecordings(t *testing.T) {
+	records := &kept{}
+	h := newHost(t, host.Options{Recorder: records, RecordMemory: 4 << 20})
+	c := guest{uses: "open fetch", call: `(drop (memory.grow (i32.const 8))) (call $fetch (local.get $box) (i32.const 200000) (i32.const 256)) (call $fetch (local.get $box) (i32.const 200000) (i32.const 256)) ` + returns}.load(t, h)
+	ctx, cancel := context.WithCancel(t.Context())
+	holds := make(chan struct{})
+	var busy sync.WaitGroup
+	const many = 30
+	for range many {
+		busy.Go(func() {
+			if _, err := c.Do(t.Context(), host.Request{Tool: "t", User: "agent:busy", Env: host.Env{"box": &holding{ctx: ctx, holds: holds}}}); err != nil {
+				t.Error(err)
+			}
+		})
+		<-holds
+	}
+	for _, user := range []string{"agent:other", "agent:third"} {
+		if _, err := c.Do(t.Context(), host.Request{Tool: "t", User: user, Env: host.Env{"box": &box{}}}); err != nil {
+			t.Fatal(err)
+		}
+		if r := records.last(t); r.Cut != "" {
+			t.Errorf("the recording of %s is cut: %s", user, r.Cut)
+		}
+	}
+	cancel()
+	busy.Wait()
+	cut := 0
+	for _, r := range records.list {
+		if r.Cut == "memory" {
+			cut++
+		}
+	}
+	if cut == 0 || cut == many {
+		t.Errorf("%d of %d recordings of the busy user are cut", cut, many)
+	}
+}
+
 // teller is a box with a secret.
 type teller struct{ box }
 

@@ -144,7 +144,7 @@ func (c *call) wake(of *Component) (v abi.Value, err error) {
 	switch {
 	case c.failed != nil || p == nil:
 	case ended != nil:
-		c.host.packed.Release(p.held)
+		c.host.packed.Give(c.frame.user, p.held)
 	default:
 		if c.instance, c.failed = c.unpack(of, p); c.failed != nil && c.ctx.Err() != nil {
 			ended = context.Cause(c.ctx)

@@ -77,7 +77,7 @@ func (c *Component) launch(ctx context.Context, r *Request) (*toolCall, error) {
 			return nil, err
 		}
 		t.drops = append(t.drops, end)
-		r.record = c.host.newRecord()
+		r.record = c.host.newRecord(userOf(r, frameOf(ctx)))
 		t.began = true
 		if begin := r.Begin; begin != nil {
 			r.Begin = func(ctx context.Context) error {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/fair"
 )
 
 // memory bounds the bytes that the blobs of this process hold in memory, however many calls run. The rest is in a file.
@@ -16,8 +17,9 @@ var memory = NewQuota("", 64<<20)
 type Quota struct {
 	name  string
 	limit int64
-	all   *Quota // nil if the quota is no part of another
-	free  int64  // bytes that do not count toward all
+	all   *Common // nil if the quota is no part of one
+	user  string  // of all
+	free  int64   // bytes that do not count toward all
 
 	mu    sync.Mutex
 	used  int64
@@ -29,9 +31,37 @@ type Quota struct {
 // NewQuota returns a quota of limit bytes. Errors call it by name, e.g. "blob store".
 func NewQuota(name string, limit int64) *Quota { return &Quota{name: name, limit: limit} }
 
-// Part returns a quota like [NewQuota] whose bytes also count toward q, except the first free ones.
-func (q *Quota) Part(name string, limit, free int64) *Quota {
-	return &Quota{name: name, limit: limit, all: q, free: free}
+// Common is what the quotas of several users have together, such as those of all calls of a process. A user gets more only if as much
+// remains as the user then has: one has at most half, and others always find something. It is safe for concurrent use.
+type Common struct {
+	name   string
+	limit  int64
+	budget *fair.Budget
+}
+
+// NewCommon returns limit bytes for several users. Errors call them by name.
+func NewCommon(name string, limit int64) *Common {
+	return &Common{name, limit, fair.NewBudget(limit)}
+}
+
+// Part returns a quota like [NewQuota] whose bytes also count toward c, for a user, except the first free ones. Without a user, there is no
+// share, and the quota can have all of c.
+func (c *Common) Part(user, name string, limit, free int64) *Quota {
+	return &Quota{name: name, limit: limit, all: c, user: user, free: free}
+}
+
+// Free is how many bytes nobody has.
+func (c *Common) Free() int64 { return c.budget.Free() }
+
+func (c *Common) reserve(user string, n int64) error {
+	switch {
+	case c.budget.Take(user, n):
+		return nil
+	case user == "":
+		return abi.Errorf(abi.CodeExhausted, "%s: %d bytes", c.name, c.limit)
+	default:
+		return abi.Errorf(abi.CodeExhausted, "%s: %d bytes, of which %s has at most half of what others leave", c.name, c.limit, user)
+	}
 }
 
 // Reserve takes n bytes, or fails with abi.ErrExhausted and takes none.
@@ -42,7 +72,7 @@ func (q *Quota) Reserve(n int64) error {
 		return abi.Errorf(abi.CodeExhausted, "%s: %d bytes", q.name, q.limit)
 	}
 	if q.all != nil {
-		if err := q.all.Reserve(q.shared(q.used+n) - q.shared(q.used)); err != nil {
+		if err := q.all.reserve(q.user, q.shared(q.used+n)-q.shared(q.used)); err != nil {
 			return err
 		}
 	}
@@ -56,7 +86,7 @@ func (q *Quota) Release(n int64) {
 	defer q.mu.Unlock()
 	q.used -= n
 	if q.all != nil {
-		q.all.Release(q.shared(q.used+n) - q.shared(q.used))
+		q.all.budget.Give(q.user, q.shared(q.used+n)-q.shared(q.used))
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/stilehost/stile/capabilities/internal/chromium"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 //go:embed page.js
@@ -599,10 +600,10 @@ func (s *Session) Screenshot(ctx context.Context, fullPage bool, selector *strin
 			take["captureBeyondViewport"] = true
 			take["clip"] = map[string]any{"x": clip.X, "y": clip.Y, "width": clip.Width, "height": clip.Height, "scale": 1}
 		}
-		if err := pictures.take(ctx); err != nil {
+		if err := pictures.Take(ctx); err != nil {
 			return result{}, err
 		}
-		defer pictures.give()
+		defer pictures.Give()
 		var shot struct{ Data string }
 		if err := t.call(ctx, "Page.captureScreenshot", take, &shot); err != nil {
 			return result{}, err
@@ -615,21 +616,8 @@ func (s *Session) Screenshot(ctx context.Context, fullPage bool, selector *strin
 // maxEdge is the longest edge of a picture, in pixels.
 const maxEdge = 16_384
 
-// pictures are places for pictures: their texts are in memory at once, some 50 MiB each at worst.
-var pictures = make(places, 2)
-
-type places chan struct{}
-
-func (p places) take(ctx context.Context) error {
-	select {
-	case p <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (p places) give() { <-p }
+// pictures are places for pictures, for which users take turns: their texts are in memory at once, some 50 MiB each at worst.
+var pictures = turns.New(2)
 
 // PDF is `pdf`.
 func (s *Session) PDF(ctx context.Context) (*Pending, error) {

@@ -21,6 +21,7 @@ import (
 	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // Interface is the WIT interface that this package implements, in wit/deps/capability/code.wit.
@@ -120,7 +121,7 @@ func (*Grant) Quick() []string { return []string{"get"} }
 
 // Open implements [abi.Opener]; the value is a [*Runner].
 func (g *Grant) Open(ctx context.Context) (any, error) {
-	return &Runner{grant: g, room: calls.NewRoom(ctx, calls.DefaultHeld), logs: abi.OfCall(ctx, logsKey{}, logs)}, nil
+	return &Runner{grant: g, room: calls.NewRoom(ctx, calls.DefaultHeld), logs: abi.OfCall(ctx, logsKey{}, func() *blob.Quota { return logs(turns.User(ctx)) })}, nil
 }
 
 // Runner runs the code of one call: the resource `runner`. It is safe for concurrent use.
@@ -284,10 +285,10 @@ const (
 	truncated = "the rest of the log is left out"
 )
 
-var allLogs = blob.NewQuota("bytes of logs and failures of code", sumLogs)
+var allLogs = blob.NewCommon("bytes of logs and failures of code", sumLogs)
 
-func logs() *blob.Quota {
-	return allLogs.Part("bytes of logs and failures of the code of one call", maxLogs, freeLogs)
+func logs(user string) *blob.Quota {
+	return allLogs.Part(user, "bytes of logs and failures of the code of one call", maxLogs, freeLogs)
 }
 
 type logsKey struct{}

@@ -14,6 +14,7 @@ import (
 	"github.com/stilehost/stile/capabilities/internal/captest"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/capability/double"
+	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/wit"
 )
 
@@ -268,10 +269,30 @@ func TestLogIsBounded(t *testing.T) {
 		}
 		p.written.Log(ctx, capability.Info, "late")
 	}
-	if err := allLogs.Reserve(sumLogs); err != nil {
-		t.Error(err)
+	// The calls of one user leave half, and those of another get half of that.
+	runs = nil
+	fill := func(user string) (n int) {
+		for ; ; n++ {
+			if n%32 == 0 { // as much as one call may keep
+				ctx = abi.WithCall(turns.For(t.Context(), user))
+			}
+			p := run(ctx, flood(1, strings.Repeat("a", maxLog)))
+			if runs = append(runs, p); p.written.kept == 0 {
+				return n
+			}
+		}
 	}
-	allLogs.Release(sumLogs)
+	if busy, other := fill("agent:busy"), fill("agent:other"); busy < sumLogs/maxLog/2-1 || allLogs.Free() < sumLogs/4-2*maxLog || other < sumLogs/maxLog/4-1 {
+		t.Errorf("one user keeps %d logs, another one %d, and %d bytes are left", busy, other, allLogs.Free())
+	}
+	for _, p := range runs {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := allLogs.Free(); n != sumLogs {
+		t.Errorf("%d bytes are free afterwards", n)
+	}
 }
 
 // TestThrown checks what a guest learns about code that throws, and how bugs of an evaluator reach the host.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/internal/fair"
 )
 
 // encodings lists the encodings that requests accept if the host decodes the response, and smallEncodings those whose decoders take little
@@ -25,28 +26,25 @@ const (
 	smallEncodings = "gzip"
 )
 
-// maxLarge is how many exchanges of the process may have responses in encodings whose decoders take up to 13 MiB. Others do not wait:
-// they do not accept these encodings.
+// maxLarge is how many exchanges of the process may have responses in encodings whose decoders take up to 13 MiB. Each user has a share of
+// them. Others do not wait: they do not accept these encodings.
 const maxLarge = 16
 
-var large = make(chan struct{}, maxLarge)
+var large = fair.NewBudget(maxLarge)
 
 // largePlace is a place among those exchanges. It is not safe for concurrent use.
-type largePlace struct{ taken bool }
+type largePlace struct {
+	user  string
+	taken bool
+}
 
 // take returns without a place if there is none.
-func (p *largePlace) take() {
-	select {
-	case large <- struct{}{}:
-		p.taken = true
-	default:
-	}
-}
+func (p *largePlace) take() { p.taken = large.Take(p.user, 1) }
 
 func (p *largePlace) give() {
 	if p.taken {
 		p.taken = false
-		<-large
+		large.Give(p.user, 1)
 	}
 }
 

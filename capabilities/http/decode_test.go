@@ -20,6 +20,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // packed compresses, by encoding.
@@ -110,7 +111,7 @@ func TestDecoding(t *testing.T) {
 }
 
 // TestLargeDecodersAreBounded has a server stop in the middle of responses whose decoders take 13 MiB each, in many calls. All others
-// still get their responses, in an encoding that takes little.
+// still get their responses, in an encoding that takes little. One user's calls have half of the places, so another user's response is decoded.
 func TestLargeDecodersAreBounded(t *testing.T) {
 	content := bytes.Repeat([]byte("text, "), 1000)
 	var accepted sync.Map
@@ -130,13 +131,39 @@ func TestLargeDecodersAreBounded(t *testing.T) {
 		_, _ = w.Write(packed[encoding](content))
 	})
 	c := client(t, Options{Rules: []Rule{good(at)}})
-	for range maxLarge {
-		exchange, err := open(t, c.grant).Start(t.Context(), get(at, "/waits"))
+	ask := func(user, path string) *Exchange {
+		ctx := turns.For(t.Context(), user)
+		opened, err := c.grant.Open(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		exchange, err := opened.(*Client).Start(ctx, get(at, path))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = exchange.Close() })
+		return exchange
+	}
+	for i := range maxLarge {
+		user := ""
+		if i < maxLarge/2 {
+			user = "agent:busy"
+		}
+		ask(user, "/waits")
 		<-begun
+		if i != maxLarge/2-1 {
+			continue
+		}
+		if text, err := ask("agent:busy", "/?as=br").Text(t.Context(), 1<<20); err == nil && text == string(content) {
+			t.Error("a user has more than half of the places")
+		}
+		if text, err := ask("agent:other", "/?as=br").Text(t.Context(), 1<<20); err != nil || text != string(content) {
+			t.Errorf("another user: %d bytes, %v", len(text), err)
+		}
+		accepted.Clear()
+		for large.Free() < maxLarge/2 { // the exchange ends
+			runtime.Gosched()
+		}
 	}
 	if have := do(t, open(t, c.grant), get(at, "/?as=gzip")); have.err != nil || have.text != string(content) {
 		t.Errorf("meanwhile: %+v", have)
@@ -151,7 +178,7 @@ func TestLargeDecodersAreBounded(t *testing.T) {
 		return true
 	})
 	close(stop)
-	for len(large) > 0 { // their exchanges end
+	for large.Free() < maxLarge { // their exchanges end
 		runtime.Gosched()
 	}
 	if have := do(t, open(t, c.grant), get(at, "/?as=br")); have.err != nil || have.text != string(content) {

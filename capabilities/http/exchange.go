@@ -12,6 +12,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // Head is the record `head`: the start of a response.
@@ -81,7 +82,7 @@ func (c *Client) start(operation context.Context, q *request, timeout *uint32) (
 }
 
 func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
-	var place largePlace
+	place := largePlace{user: turns.User(ctx)}
 	place.take()
 	defer place.give()
 	q.accepts = place.accepts()

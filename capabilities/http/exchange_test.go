@@ -26,6 +26,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/internal/captest"
+	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/wit"
 )
 
@@ -1204,10 +1205,43 @@ func TestMemoryOfAllCalls(t *testing.T) {
 		t.Errorf("another call: %v", err)
 	}
 	cancel()
-	for allMemory.Reserve(maxAllMemory) != nil {
+	for allMemory.Free() < maxAllMemory {
 		runtime.Gosched()
 	}
-	allMemory.Release(maxAllMemory)
+}
+
+// TestUsersShareMemory has one user's calls hold all the rules that they can. A call of another user holds as much as any call may, and so
+// does one of a third.
+func TestUsersShareMemory(t *testing.T) {
+	g := client(t, Options{Rules: []Rule{{Host: "a"}}}).grant
+	rules := make([]WitRule, MaxRules)
+	for i := range rules {
+		rules[i].Host = "a"
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	hold := func(user string) error {
+		ctx := turns.For(ctx, user)
+		c, err := g.Open(abi.WithCall(ctx))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err == nil {
+			_, err = c.(*Client).Narrow(ctx, rules)
+		}
+		return err
+	}
+	const most = "bytes of contents, heads and rules held for http: 8388608 bytes"
+	for range maxAllMemory / maxMemory {
+		_ = hold("agent:busy")
+	}
+	wantError(t, hold("agent:busy"), abi.ErrExhausted, "in all calls: 67108864 bytes, of which agent:busy has at most half of what others leave")
+	for _, user := range []string{"agent:other", "agent:third"} {
+		wantError(t, hold(user), abi.ErrExhausted, most)
+	}
+	cancel()
+	for allMemory.Free() < maxAllMemory {
+		runtime.Gosched()
+	}
 }
 
 func TestTLS(t *testing.T) {

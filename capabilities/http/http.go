@@ -20,6 +20,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // Interface is the WIT interface that this package implements, in wit/deps/capability/http.wit.
@@ -52,7 +53,8 @@ type Options struct {
 	Pending int
 	// Held is how many bytes the host holds for one call at a time: contents of requests, heads and bodies of responses, and rules
 	// of narrowed clients. It also bounds a single response. Everything except bodies is in memory, and at most 8 MiB, and
-	// 64 MiB for all calls of the process beyond the first 64 KiB of each. Default 64 MiB.
+	// 64 MiB for all calls of the process beyond the first 64 KiB of each, of which one user has at most half of what others leave.
+	// Default 64 MiB.
 	Held int64
 	// Received is how many bytes of responses one call receives in total: heads count four times, and compressed bodies count once
 	// as received and once decoded. It covers the cost of reading and decoding, which the host does outside the guest. Default 1
@@ -145,7 +147,7 @@ func (g *Grant) Open(ctx context.Context) (any, error) {
 		return nil, g.err
 	}
 	sizes := sizes{g.options.Held, g.options.Received, g.options.Pending}
-	return &Client{grant: g, call: &call{ctx, abi.OfCall(ctx, sizes, sizes.budget)}}, nil
+	return &Client{grant: g, call: &call{ctx, abi.OfCall(ctx, sizes, func() *budget { return sizes.budget(turns.User(ctx)) })}}, nil
 }
 
 // CloseIdleConnections closes connections that no exchange is using. They also close after 30 s.
@@ -167,11 +169,11 @@ type sizes struct {
 	pending        int
 }
 
-func (s sizes) budget() *budget {
+func (s sizes) budget(user string) *budget {
 	held := blob.NewQuota("bytes held for http", s.held)
 	return &budget{
 		held:     held,
-		memory:   blob.Quotas{held, allMemory.Part("bytes of contents, heads and rules held for http", maxMemory, freeMemory)},
+		memory:   blob.Quotas{held, allMemory.Part(user, "bytes of contents, heads and rules held for http", maxMemory, freeMemory)},
 		received: blob.NewQuota("bytes received by http", s.received),
 		pending:  make(chan struct{}, s.pending),
 		decoding: make(chan struct{}, maxDecoding),
@@ -190,13 +192,13 @@ type budget struct {
 
 const (
 	// maxMemory is how many bytes of contents of requests, heads of responses and rules are held for one call. Beyond the first
-	// freeMemory of each, they also count toward maxAllMemory of all calls of the process.
+	// freeMemory of each, they also count toward maxAllMemory of all calls of the process, of which each user has a share.
 	maxMemory    = 8 << 20
 	freeMemory   = 64 << 10
 	maxAllMemory = 64 << 20
 )
 
-var allMemory = blob.NewQuota("bytes of contents, heads and rules held for http in all calls", maxAllMemory)
+var allMemory = blob.NewCommon("bytes of contents, heads and rules held for http in all calls", maxAllMemory)
 
 const (
 	// maxRequests is how many requests one call may send, including redirects, because the host works on each outside the guest.

@@ -16,13 +16,13 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // Options limit what a store keeps. The zero value of a field means its default.
@@ -34,8 +34,8 @@ type Options struct {
 	// MaxBytes bounds the compressed bytes of all recordings and components together. Default 256 MiB. When one of the three bounds
 	// is exceeded, the oldest recordings are deleted, and components together with their last recording.
 	MaxBytes int64
-	// QueueBytes bounds the recordings that wait to be written. A call whose recording does not fit waits for room. If its context
-	// ends meanwhile, the recording is dropped and counted. Default 32 MiB.
+	// QueueBytes bounds the recordings that wait to be written. A call whose recording does not fit waits for room, for which users take
+	// turns. If its context ends meanwhile, the recording is dropped and counted. Default 32 MiB.
 	QueueBytes int64
 	// Logger receives recordings that could not be kept. Default: nothing is logged.
 	Logger *slog.Logger
@@ -145,9 +145,9 @@ type Store struct {
 	db      *sqlite.DB
 	options Options
 	encoder *zstd.Encoder
-	decoder *zstd.Decoder       // of components
-	bodies  *zstd.Decoder       // of recordings
-	room    *semaphore.Weighted // bytes of room in the queue
+	decoder *zstd.Decoder // of components
+	bodies  *zstd.Decoder // of recordings
+	room    *turns.Places // bytes of room in the queue
 
 	mu      sync.Mutex
 	written *sync.Cond
@@ -178,7 +178,7 @@ func Open(ctx context.Context, file string, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{options: o, room: semaphore.NewWeighted(o.QueueBytes), hurry: make(chan struct{}, 1)}
+	s := &Store{options: o, room: turns.New(int(o.QueueBytes)), hurry: make(chan struct{}, 1)}
 	s.written = sync.NewCond(&s.mu)
 	var err error
 	if s.encoder, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true)); err != nil {
@@ -210,9 +210,9 @@ func (s *Store) Close() error {
 // Record implements [host.Recorder]: it puts a recording into the queue.
 func (s *Store) Record(ctx context.Context, r *host.Recording) {
 	size := min(weight(r), s.options.QueueBytes)
-	if !s.room.TryAcquire(size) {
+	if user := turns.User(ctx); !s.room.TryTake(user, size) {
 		s.hasten()
-		if s.room.Acquire(ctx, size) != nil {
+		if s.room.TakeFor(ctx, user, size) != nil {
 			s.drop(1, context.Cause(ctx))
 			return
 		}
@@ -220,7 +220,7 @@ func (s *Store) Record(ctx context.Context, r *host.Recording) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		s.room.Release(size)
+		s.room.GiveBack(size)
 		s.drop(1, errors.New("the recordings are closed"))
 		return
 	}
@@ -307,7 +307,7 @@ func (s *Store) write() {
 		s.mu.Unlock()
 		s.append(context.Background(), batch) // the calls have ended
 		for _, r := range batch {
-			s.room.Release(min(weight(r), s.options.QueueBytes))
+			s.room.GiveBack(min(weight(r), s.options.QueueBytes))
 		}
 		s.mu.Lock()
 		s.waiting -= len(batch)

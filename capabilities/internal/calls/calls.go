@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 // DefaultHeld is how many bytes the host holds for one call at a time, unless its opener says otherwise.
@@ -21,22 +23,29 @@ const DefaultHeld = 16 << 20
 
 // Room is where one call holds what it starts, and what that starts in turn. It is safe for concurrent use.
 type Room struct {
-	held     *blob.Quota
-	running  *blob.Quota
-	failures *blob.Quota
+	held         *blob.Quota
+	small, large *blob.Quota // inputs
+	running      *blob.Quota
+	failures     *blob.Quota
 }
 
 // Apart returns the room of no call.
-func Apart(bytes int64) *Room { return &Room{held(bytes).quota(), running(), failures()} }
+func Apart(bytes int64) *Room {
+	return &Room{held(bytes).quota(), inputs(smallInputs, ""), inputs(largeInputs, ""), running(""), failures("")}
+}
 
 // NewRoom returns the room of the call of ctx. Rooms of a call with the same bytes share them, and all share the rest.
 func NewRoom(ctx context.Context, bytes int64) *Room {
-	h := held(bytes)
+	h, user := held(bytes), turns.User(ctx)
 	return &Room{
-		held:    abi.OfCall(ctx, h, h.quota),
-		running: abi.OfCall(ctx, runningKey{}, running), failures: abi.OfCall(ctx, failuresKey{}, failures),
+		held:  abi.OfCall(ctx, h, h.quota),
+		small: inputs(smallInputs, user), large: inputs(largeInputs, user),
+		running:  abi.OfCall(ctx, runningKey{}, func() *blob.Quota { return running(user) }),
+		failures: abi.OfCall(ctx, failuresKey{}, func() *blob.Quota { return failures(user) }),
 	}
 }
+
+// Of what all calls of the process have together, each user has a share.
 
 // The process holds at most so many bytes of inputs for the tools of all calls, in memory: of inputs of at most smallInput bytes, which
 // never compete with larger ones, and of the others. Results are in blobs, whose memory is bounded too.
@@ -47,9 +56,11 @@ const (
 )
 
 var (
-	smallInputs = blob.NewQuota("bytes of small inputs for the tools of all calls", maxSmall)
-	largeInputs = blob.NewQuota("bytes of inputs for the tools of all calls", maxLarge)
+	smallInputs = blob.NewCommon("bytes of small inputs for the tools of all calls", maxSmall)
+	largeInputs = blob.NewCommon("bytes of inputs for the tools of all calls", maxLarge)
 )
+
+func inputs(all *blob.Common, user string) *blob.Quota { return all.Part(user, "", math.MaxInt64, 0) }
 
 // perBinding is what each binding takes that is passed to a tool. Those that perTool does not include count as bytes of the input.
 const perBinding, freeBindings = 512, 8
@@ -57,9 +68,9 @@ const perBinding, freeBindings = 512, 8
 // of is what an input of n bytes counts toward, of the call and of the process.
 func (r *Room) of(n int64) blob.Quotas {
 	if n <= smallInput {
-		return blob.Quotas{r.held, smallInputs}
+		return blob.Quotas{r.held, r.small}
 	}
-	return blob.Quotas{r.held, largeInputs}
+	return blob.Quotas{r.held, r.large}
 }
 
 // A tool that runs, or waits, takes the host about this much besides its input and its guest. One call has at most 1,000 of them at once,
@@ -70,10 +81,10 @@ const (
 	freeTools = 16 * perTool
 )
 
-var allTools = blob.NewQuota("bytes of tools that the tools of all calls have started", 10_000*perTool)
+var allTools = blob.NewCommon("bytes of tools that the tools of all calls have started", 10_000*perTool)
 
-func running() *blob.Quota {
-	return allTools.Part("bytes of tools that the tools of one call have started", maxTools, freeTools)
+func running(user string) *blob.Quota {
+	return allTools.Part(user, "bytes of tools that the tools of one call have started", maxTools, freeTools)
 }
 
 type runningKey struct{}
@@ -86,10 +97,10 @@ const (
 	shortError = 256
 )
 
-var allErrors = blob.NewQuota("bytes of errors of the tools of all calls", 32<<20)
+var allErrors = blob.NewCommon("bytes of errors of the tools of all calls", 32<<20)
 
-func failures() *blob.Quota {
-	return allErrors.Part("bytes of errors of the tools of one call", maxErrors, freeErrors)
+func failures(user string) *blob.Quota {
+	return allErrors.Part(user, "bytes of errors of the tools of one call", maxErrors, freeErrors)
 }
 
 type failuresKey struct{}

@@ -3,11 +3,14 @@ package calls
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -52,13 +55,67 @@ func TestInputsOfAllCalls(t *testing.T) {
 			}
 		}
 	}
-	for quota, all := range map[interface {
-		Reserve(n int64) error
-		Release(n int64)
-	}]int64{smallInputs: maxSmall, largeInputs: maxLarge} {
-		if err := quota.Reserve(all); err != nil {
-			t.Error(err)
-		}
-		quota.Release(all)
+	if small, large := smallInputs.Free(), largeInputs.Free(); small != maxSmall || large != maxLarge {
+		t.Errorf("%d and %d bytes are free afterwards", small, large)
+	}
+}
+
+// TestUsersShareRooms has the calls of one user start all that they can, or keep all errors that they can. Another user gets half of what
+// they leave.
+func TestUsersShareRooms(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		size  int   // of an input
+		calls int   // how many of them one call starts
+		fails error // at once
+		all   *blob.Common
+		want  int // how many another user gets at least
+	}{
+		{"large inputs", 1 << 20, 1, nil, largeInputs, maxLarge / 4 >> 20},
+		{"small inputs", smallInput, 1, nil, smallInputs, maxSmall / 4 / smallInput},
+		{"tools", 1, maxTools / perTool, nil, allTools, 10_000 / 4},
+		{"errors", 1, 1, abi.Errorf(abi.CodeInvalid, "%s", strings.Repeat("x", maxErrors)), allErrors, 8},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			all := test.all.Free()
+			var calls []*Call
+			fill := func(user string) (n int) {
+				for ctx := context.Context(nil); ; n++ {
+					if n%test.calls == 0 {
+						ctx = abi.WithCall(turns.For(t.Context(), user))
+					}
+					call, err := NewRoom(ctx, DefaultHeld).Start(ctx, test.size, env{}, func(ctx context.Context, _ map[string]abi.Capability, done func([]byte, error)) {
+						if test.fails == nil {
+							<-ctx.Done()
+						}
+						done(nil, test.fails)
+					})
+					if err != nil {
+						return n
+					}
+					calls = append(calls, call)
+					if test.fails == nil {
+						continue
+					}
+					if <-call.done.Done(); call.kept == 0 {
+						return n
+					}
+				}
+			}
+			if n := fill("agent:busy"); n < 2*test.want || test.all.Free() < all/2 {
+				t.Errorf("one user gets %d, and leaves %d of %d bytes", n, test.all.Free(), all)
+			}
+			if n := fill("agent:other"); n < test.want {
+				t.Errorf("another user gets %d, not %d", n, test.want)
+			}
+			for _, call := range calls {
+				if err := call.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if n := test.all.Free(); n != all {
+				t.Errorf("%d of %d bytes are free afterwards", n, all)
+			}
+		})
 	}
 }
