@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -29,6 +28,7 @@ type converter struct {
 	stack     []*declaration // being expanded
 	direct    int            // index from which the elements of stack are for the same value
 	recursive map[*declaration]string
+	names     map[string]int // of definitions, and by how many declarations each was wanted
 	defs      []property
 	problem   *extension.Problem
 }
@@ -48,6 +48,8 @@ func (c *converter) convert(t *typ) *schema {
 	switch {
 	case c.problem != nil:
 		return &schema{}
+	case !c.files.work(1):
+		return c.fail(t, tooMuchWork, fixWork)
 	case c.count > maxSubschemas:
 		return c.fail(t, "with this type the schema of the tool has more than 1,000 parts", "a simpler type")
 	case c.depth > maxExpansion:
@@ -71,9 +73,18 @@ func (c *converter) convert(t *typ) *schema {
 	}
 }
 
+const (
+	tooMuchWork = "the schemas of all tools together are made from too much: types with many values, or long texts, that are used in many places"
+	fixWork     = "smaller types, or used in fewer places"
+)
+
 func (c *converter) literal(t *typ, values ...any) *schema {
 	for _, v := range values {
-		if text, ok := v.(string); ok {
+		text, ok := v.(string)
+		if !c.files.work(1 + len(text)) {
+			return c.fail(t, tooMuchWork, fixWork)
+		}
+		if ok {
 			if _, r, found := unseen(text); found {
 				return c.fail(t, fmt.Sprintf("the string has the invisible character %+q", r), "only visible characters")
 			}
@@ -181,15 +192,11 @@ func (c *converter) named(t *typ) *schema {
 // expand converts the type behind a declaration.
 func (c *converter) expand(t *typ, d *declaration) *schema {
 	if d.kind == "enum" {
-		values, problem := c.files.enum(d)
+		e, problem := c.files.enum(d)
 		if problem != nil {
 			return c.failed(problem)
 		}
-		list := make([]any, len(values))
-		for i, v := range values {
-			list[i] = v.value
-		}
-		return c.literal(t, list...)
+		return c.literal(t, e.values...)
 	}
 	declared, problem := c.files.declared(d)
 	if problem != nil {
@@ -215,9 +222,11 @@ func (c *converter) defName(d *declaration) string {
 		return '_'
 	}, d.name)
 	name := plain
-	for n := 2; slices.Contains(slices.Collect(maps.Values(c.recursive)), name); n++ {
-		name = fmt.Sprintf("%s%d", plain, n)
+	for c.names[name] > 0 {
+		c.names[plain]++
+		name = fmt.Sprintf("%s%d", plain, c.names[plain])
 	}
+	c.names[name]++
 	return name
 }
 
@@ -225,14 +234,12 @@ func (c *converter) enumMember(t *typ, d *declaration, name string) *schema {
 	if d.kind != "enum" {
 		return c.fail(t, quote(t.name)+" is not a member of an enum", "the name of a type of this file, or one imported by name")
 	}
-	list, problem := c.files.enum(d)
+	e, problem := c.files.enum(d)
 	if problem != nil {
 		return c.failed(problem)
 	}
-	for _, v := range list {
-		if v.name == name {
-			return c.literal(t, v.value)
-		}
+	if v, ok := e.byName[name]; ok {
+		return c.literal(t, v)
 	}
 	return c.fail(t, fmt.Sprintf("the enum %s has no %s", quote(d.name), quote(name)), "one of its members")
 }

@@ -176,14 +176,14 @@ func (d *deriver) add(f *function) {
 	if t.description = about.text; t.description == "" {
 		t.description = signature(f)
 	}
-	c := &converter{files: d.files, input: true, recursive: map[*declaration]string{}}
+	c := &converter{files: d.files, input: true, recursive: map[*declaration]string{}, names: map[string]int{}}
 	input := d.input(c, f, about, &t)
 	if c.problem != nil {
 		d.problems = append(d.problems, *c.problem)
 		return
 	}
 	input.defs = c.defs
-	t.input = jsonText(input.document())
+	t.input = input.document().String()
 	t.output = d.output(f, about)
 	d.schemas += len(t.input) + len(t.output)
 	if jsonform.Depth([]byte(t.input)) > host.MaxSchemaDepth || d.schemas > host.MaxSchemas {
@@ -298,7 +298,7 @@ func (d *deriver) output(f *function, about doc) string {
 	if t == nil {
 		return ""
 	}
-	c := &converter{files: d.files, recursive: map[*declaration]string{}}
+	c := &converter{files: d.files, recursive: map[*declaration]string{}, names: map[string]int{}}
 	if t.kind == named && t.name == "Promise" && len(t.parts) == 1 && c.declaration(&typ{module: t.module, at: t.at}, t.name) == nil {
 		t = t.parts[0]
 	}
@@ -309,7 +309,7 @@ func (d *deriver) output(f *function, about doc) string {
 	if s.defs = c.defs; about.returns != "" {
 		s.description = about.returns
 	}
-	text := jsonText(s.document())
+	text := s.document().String()
 	if jsonform.Depth([]byte(text)) > host.MaxSchemaDepth {
 		return ""
 	}

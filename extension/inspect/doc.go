@@ -24,13 +24,13 @@ func (m *module) doc(at span) doc {
 		return d
 	}
 	raw := m.text[at.start:at.end]
-	if i, r, found := unseen(raw); found {
-		p := m.problem(int(at.start)+i, fmt.Sprintf("the comment has the invisible character %+q", r), "only visible characters")
+	if len(raw) > maxDoc {
+		p := m.problem(int(at.start), fmt.Sprintf("the comment has %d bytes; %d are allowed, since it describes a tool to those who call it", len(raw), maxDoc), "a shorter one")
 		d.problem = &p
 		return d
 	}
-	if len(raw) > maxDoc {
-		p := m.problem(int(at.start), fmt.Sprintf("the comment has %d bytes; %d are allowed, since it describes a tool to those who call it", len(raw), maxDoc), "a shorter one")
+	if i, r, found := unseen(raw); found {
+		p := m.problem(int(at.start)+i, fmt.Sprintf("the comment has the invisible character %+q", r), "only visible characters")
 		d.problem = &p
 		return d
 	}

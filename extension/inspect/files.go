@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/jslex"
 )
@@ -19,9 +20,20 @@ const maxDerived = 1 << 20
 type files struct {
 	fsys    fs.FS
 	modules map[string]*module
-	types   map[*declaration]*typ
-	enums   map[*declaration][]enumValue
+	types   map[*declaration]declaredType
+	enums   map[*declaration]*enumeration
 	imports map[reference]*declaration
+	left    int // see work
+}
+
+// maxWork bounds what the schemas of an extension are made from: a few times as much as the host takes. A name of a few bytes can stand for a
+// type of a megabyte.
+const maxWork = 4 * host.MaxSchemas
+
+// work counts values, properties and bytes of text that a schema is made from. It returns false when there were too many.
+func (f *files) work(n int) bool {
+	f.left = max(f.left-n, -1)
+	return f.left >= 0
 }
 
 // reference is an import of a module.
@@ -30,13 +42,21 @@ type reference struct {
 	imported
 }
 
-type enumValue struct {
-	name  string
-	value any
+// declaredType is what a declaration was read as, once.
+type declaredType struct {
+	typ     *typ
+	problem *extension.Problem
+}
+
+// enumeration has the values of an enum in order, and by the names of its members.
+type enumeration struct {
+	values  []any
+	byName  map[string]any
+	problem *extension.Problem
 }
 
 func newFiles(fsys fs.FS) *files {
-	return &files{fsys, map[string]*module{}, map[*declaration]*typ{}, map[*declaration][]enumValue{}, map[reference]*declaration{}}
+	return &files{fsys, map[string]*module{}, map[*declaration]declaredType{}, map[*declaration]*enumeration{}, map[reference]*declaration{}, maxWork}
 }
 
 // readFile reads a file of at most limit bytes.
@@ -162,9 +182,15 @@ func (f *files) imported(t *typ, i imported) (*declaration, *extension.Problem) 
 
 // declared parses the type that a declaration names.
 func (f *files) declared(d *declaration) (*typ, *extension.Problem) {
-	if t := f.types[d]; t != nil {
-		return t, nil
+	if known, ok := f.types[d]; ok {
+		return known.typ, known.problem
 	}
+	t, problem := declaredAs(d)
+	f.types[d] = declaredType{t, problem}
+	return t, problem
+}
+
+func declaredAs(d *declaration) (*typ, *extension.Problem) {
 	p := parser{module: d.module, i: d.at + 1}
 	var t *typ
 	if d.kind == "type" {
@@ -188,25 +214,28 @@ func (f *files) declared(d *declaration) (*typ, *extension.Problem) {
 		t = p.objectType()
 		t.parts = parents
 	}
-	if p.problem == nil {
-		f.types[d] = t
-	}
 	return t, p.problem
 }
 
 // enum reads the members of an enum, whose values must be written out or counted.
-func (f *files) enum(d *declaration) ([]enumValue, *extension.Problem) {
-	if list := f.enums[d]; list != nil {
-		return list, nil
+func (f *files) enum(d *declaration) (*enumeration, *extension.Problem) {
+	if e := f.enums[d]; e != nil {
+		return e, e.problem
 	}
-	var list []enumValue
+	e := enumOf(d)
+	f.enums[d] = e
+	return e, e.problem
+}
+
+func enumOf(d *declaration) *enumeration {
+	e := &enumeration{byName: map[string]any{}}
 	p := parser{module: d.module, i: d.at + 1}
 	if d.module.is(d.at-2, "declare") || d.module.is(d.at-3, "declare") {
 		p.fail(d.at, "an enum that is declared but not defined", "enum without declare")
 	}
 	p.expect("{")
-	if p.problem != nil {
-		return nil, p.problem
+	if e.problem = p.problem; e.problem != nil {
+		return e
 	}
 	end := p.match(p.i - 1)
 	next, counts := 0.0, true
@@ -217,33 +246,34 @@ func (f *files) enum(d *declaration) ([]enumValue, *extension.Problem) {
 			name, ok = p.at(at), true
 		}
 		p.i++
-		v := enumValue{name, nil}
+		var value any
 		switch {
 		case !ok:
 			p.fail(at, "this cannot be read as a member of an enum", `NAME = "value"`)
 		case p.accept("="):
 			if t := p.primary(); t.kind == literal {
-				v.value = t.value
+				value = t.value
 			} else {
 				p.fail(at, "the value of "+quote(name)+" is computed", "a string or number")
 			}
 		case counts:
-			v.value = next
+			value = next
 		default:
 			p.fail(at, quote(name)+" has no value", quote(name)+` = "value"`)
 		}
-		n, isNumber := v.value.(float64)
+		n, isNumber := value.(float64)
 		next, counts = n+1, isNumber
-		list = append(list, v)
+		e.values = append(e.values, value)
+		if _, again := e.byName[name]; !again {
+			e.byName[name] = value
+		}
 		if p.i < end {
 			p.expect(",")
 		}
 	}
-	if p.problem == nil && len(list) == 0 {
+	if p.problem == nil && len(e.values) == 0 {
 		p.fail(d.at, "an enum without members", fixType)
 	}
-	if p.problem == nil {
-		f.enums[d] = list
-	}
-	return list, p.problem
+	e.problem = p.problem
+	return e
 }

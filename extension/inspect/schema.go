@@ -1,8 +1,8 @@
 package inspect
 
 import (
-	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/stilehost/stile/capability"
 )
@@ -44,18 +44,37 @@ type pair struct {
 
 func (o *ordered) add(key string, value any) { *o = append(*o, pair{key, value}) }
 
-// MarshalJSON implements json.Marshaler.
-func (o ordered) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, p := range o {
-		if i > 0 {
-			b.WriteByte(',')
+// String is the JSON of an object. json.Marshal would read what each level of it returns.
+func (o ordered) String() string {
+	var b strings.Builder
+	write(&b, o)
+	return b.String()
+}
+
+func write(b *strings.Builder, v any) {
+	switch v := v.(type) {
+	case ordered:
+		b.WriteByte('{')
+		for i, p := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(jsonText(p.key) + ":")
+			write(b, p.value)
 		}
-		b.WriteString(jsonText(p.key) + ":" + jsonText(p.value))
+		b.WriteByte('}')
+	case []ordered:
+		b.WriteByte('[')
+		for i, one := range v {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			write(b, one)
+		}
+		b.WriteByte(']')
+	default:
+		b.Write(capability.JSON(v))
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
 }
 
 // jsonText returns the JSON of a value that has a JSON form.

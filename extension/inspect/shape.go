@@ -40,6 +40,9 @@ func (c *converter) object(t *typ) *schema {
 		if doc.problem != nil {
 			return c.failed(doc.problem)
 		}
+		if !c.files.work(len(m.name) + int(m.doc.end-m.doc.start)) {
+			return c.fail(at, tooMuchWork, fixWork)
+		}
 		if doc.text != "" {
 			part.description = doc.text
 		}
@@ -106,10 +109,10 @@ func (c *converter) shape(t *typ) shape {
 
 // extended adds the properties of extended types to those of an interface. If both have a name, the interface's property wins.
 func (c *converter) extended(t *typ, own shape) shape {
-	all := shape{index: own.index}
+	all, names := shape{index: own.index}, namesOf(own.members)
 	for _, parent := range t.parts {
 		inherited := c.shape(parent)
-		inherited.members = slices.DeleteFunc(slices.Clone(inherited.members), func(m member) bool { return has(own.members, m.name) })
+		inherited.members = slices.DeleteFunc(slices.Clone(inherited.members), func(m member) bool { return names[m.name] })
 		if own.index != nil {
 			inherited.index = nil
 		}
@@ -119,8 +122,12 @@ func (c *converter) extended(t *typ, own shape) shape {
 	return all
 }
 
-func has(members []member, name string) bool {
-	return slices.ContainsFunc(members, func(m member) bool { return m.name == name })
+func namesOf(members []member) map[string]bool {
+	names := make(map[string]bool, len(members))
+	for _, m := range members {
+		names[m.name] = true
+	}
+	return names
 }
 
 // join adds the properties of part to all.
@@ -129,8 +136,13 @@ func (c *converter) join(all *shape, part shape, t *typ) {
 		c.fail(t, "an object of more than 1,000 properties", "a simpler type")
 		return
 	}
+	if !c.files.work(len(all.members) + len(part.members)) {
+		c.fail(t, tooMuchWork, fixWork)
+		return
+	}
+	names := namesOf(all.members)
 	for _, m := range part.members {
-		if has(all.members, m.name) {
+		if names[m.name] {
 			c.fail(t, "the property "+quote(m.name)+" comes from two types", "it in one of them")
 			return
 		}
@@ -173,6 +185,9 @@ func (c *converter) namedShape(t *typ) shape {
 		return c.picked(t)
 	case (t.name == "Partial" || t.name == "Readonly") && len(t.parts) == 1:
 		o := c.shape(t.parts[0])
+		if !c.files.work(len(o.members)) {
+			c.fail(t, tooMuchWork, fixWork)
+		}
 		o.members = slices.Clone(o.members)
 		for i := range o.members {
 			o.members[i].optional = o.members[i].optional || t.name == "Partial"
@@ -187,9 +202,11 @@ func (c *converter) namedShape(t *typ) shape {
 
 // picked returns some properties of another type, or all but some.
 func (c *converter) picked(t *typ) shape {
-	o, keys := c.shape(t.parts[0]), c.keys(t.parts[1])
-	for _, key := range keys {
-		if !has(o.members, key) && c.problem == nil {
+	o, picked := c.shape(t.parts[0]), map[string]bool{}
+	names := namesOf(o.members)
+	for _, key := range c.keys(t.parts[1]) {
+		picked[key] = true
+		if !names[key] && c.problem == nil {
 			c.fail(t, "there is no property "+quote(key), "one that the type has")
 		}
 	}
@@ -197,7 +214,7 @@ func (c *converter) picked(t *typ) shape {
 		c.fail(t, t.name+" of a type whose properties have any name", "a type without an index")
 	}
 	return shape{members: slices.DeleteFunc(slices.Clone(o.members), func(m member) bool {
-		return slices.Contains(keys, m.name) == (t.name == "Omit")
+		return picked[m.name] == (t.name == "Omit")
 	})}
 }
 

@@ -174,13 +174,17 @@ type Place struct {
 	Column int `json:"column"`
 }
 
-// place returns the place of an offset in the text. Several places in one line are cheapest in ascending order.
+// place returns the place of an offset in the text. Places near the one before are cheapest.
 func (s *source) place(offset int) Place {
 	line, start := s.line(offset)
-	if s.last.Line != line || s.lastAt > offset {
+	if s.last.Line != line {
 		s.last, s.lastAt = Place{printable.OneLine(s.name), line, 1}, start
 	}
-	s.last.Column += utf8.RuneCountInString(s.text[s.lastAt:offset])
+	if s.lastAt <= offset {
+		s.last.Column += utf8.RuneCountInString(s.text[s.lastAt:offset])
+	} else {
+		s.last.Column -= utf8.RuneCountInString(s.text[offset:s.lastAt])
+	}
 	s.lastAt = offset
 	return s.last
 }
