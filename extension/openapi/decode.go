@@ -243,9 +243,12 @@ func truth(v any) bool { b, _ := v.(bool); return b }
 
 func quoted(s string) string { return strconv.Quote(printable.Short(s, 100)) }
 
+// cutProse is what prose reads of a text, which is up to 8 times as long as what it says.
+func cutProse(s string, most int) string { return printable.Cut(s, 8*most+64) }
+
 // prose is text of a document as one line, which hides nothing, of at most so many bytes.
 func prose(s string, most int) string {
-	s = printable.Cut(s, 8*most+64) // text is up to 8 times as long as what it says
+	s = cutProse(s, most)
 	s = strings.TrimSpace(printable.OneLine(strings.Join(strings.Fields(plainText(s)), " ")))
 	if len(s) <= most {
 		return s

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math/bits"
 	"net/url"
 	"path"
 	"slices"
@@ -24,12 +25,35 @@ type document struct {
 	spent   int // values that were visited
 }
 
+// maxWork is how many values converting a document visits at most, steps of references and pieces of text included. Visiting so many takes
+// some seconds. Only tests change it.
+var maxWork = 50_000_000
+
 const (
-	// maxWork is how many values converting a document visits at most. Visiting so many takes some seconds.
-	maxWork = 50_000_000
-	// parameterWork is for a parameter of an operation, as often as it is built.
+	// parameterWork is for a parameter of an operation, as often as it is built, and for a variable of a server.
 	parameterWork = 20
+	// proseWork is how many bytes of text are a value.
+	proseWork = 8
 )
+
+// tooMuch reports whether that were too many.
+func (d *document) tooMuch() bool { return d.spent > maxWork }
+
+// prose is like the function, and spends what that takes.
+func (d *document) prose(s string, most int) string {
+	s = cutProse(s, most)
+	d.spend(len(s) / proseWork)
+	return prose(s, most)
+}
+
+// keys are the first keys of an object in byte order, at most so many.
+func (d *document) keys(m map[string]any, most int) []string {
+	if !d.spend(len(m) * bits.Len(uint(len(m)))) { // they are sorted
+		return nil
+	}
+	keys := slices.Sorted(maps.Keys(m))
+	return keys[:min(len(keys), most)]
+}
 
 // spend counts visited values, and reports whether there may be so many.
 func (d *document) spend(values int) bool {
@@ -72,6 +96,9 @@ func (d *document) resolve(v any) (fields map[string]any, ok bool) {
 func (d *document) pointer(ref string) (any, bool) {
 	rest, ok := strings.CutPrefix(ref, "#/")
 	if !ok || len(rest) > 2000 {
+		return nil, false
+	}
+	if !d.spend(1 + strings.Count(rest, "/")) {
 		return nil, false
 	}
 	var at any = d.root
@@ -146,6 +173,9 @@ func (d *document) operations(name string, o Options) (all []*operation) {
 				known[op.tag] = true
 				d.tags = append(d.tags, op.tag)
 			}
+			if !d.spend(len(op.shared) + len(list(given["tags"]))) {
+				return nil
+			}
 			switch reason := d.unusable(op, item); {
 			case reason != "":
 				d.leaveOut(reason, op.Method+" "+p)
@@ -201,6 +231,8 @@ func (d *document) unusable(o *operation, item map[string]any) string {
 	switch {
 	case !validPath(o.Path):
 		return "its path is not a plain path"
+	case d.tooMuch(): // and the document is refused
+		return ""
 	case o.given["servers"] != nil && !d.sameServer(o.given["servers"]), item["servers"] != nil && o.given["servers"] == nil && !d.sameServer(item["servers"]):
 		return "it is on another server"
 	default:

@@ -136,6 +136,9 @@ func Generate(text []byte, o Options) (*Result, error) {
 		return nil, err
 	}
 	all := d.operations(name, o)
+	if d.tooMuch() {
+		return nil, tooLong
+	}
 	if len(all) == 0 {
 		return nil, d.nothing(o)
 	}
@@ -203,6 +206,9 @@ func (o Options) check() error {
 	}
 	return nil
 }
+
+// tooLong is the error for a document that takes too much work.
+var tooLong = &DocumentError{"", "converting the document takes too long", "choose fewer operations with --tag or --include"}
 
 // nothing is the error for a document of which nothing is left.
 func (d *document) nothing(o Options) error {

@@ -317,6 +317,50 @@ func TestManyParameters(t *testing.T) {
 	}
 }
 
+// TestWorkIsBounded has operations share parts that take long to visit: large lists and objects, long texts, and references of many steps. What
+// is not counted makes any of these take minutes or hours.
+func TestWorkIsBounded(t *testing.T) {
+	repeat := func(n int, part string) string {
+		parts := make([]string, n)
+		for i := range parts {
+			parts[i] = strings.ReplaceAll(part, "@", fmt.Sprint(i))
+		}
+		return strings.Join(parts, ",")
+	}
+	const deep, steps = 120, 30
+	links := ""
+	for i := range steps {
+		links += fmt.Sprintf(`"r%d": {"$ref": "#/d%s/r%d"}, `, i, strings.Repeat("/a", deep), i+1)
+	}
+	chain := `, "d": ` + strings.Repeat(`{"a": `, deep) + "{" + links + `"r30": {}}` + strings.Repeat("}", deep)
+	parameter := func(schema string) string { return `, "P": {"in": "query", "name": "q", "schema": ` + schema + "}" }
+	properties := func(n int, schema string) string {
+		return parameter(`{"type": "object", "properties": {` + repeat(n, `"p@": `+schema) + "}}")
+	}
+	const get, post, item = `{"get": {"parameters": [{"$ref": "#/P"}]}}`, `{"post": {"requestBody": {"$ref": "#/B"}}}`, `{"$ref": "#/I"}`
+	openapi.SetMaxWork(t, 2_000_000)
+	for name, c := range map[string]struct{ operation, more string }{
+		"texts":      {get, properties(180, `{"$ref": "#/D"}`) + `, "D": {"description": "` + strings.Repeat("ab ", 700) + `"}`},
+		"types":      {get, properties(180, `{"$ref": "#/D"}`) + `, "D": {"type": [` + repeat(100_000, `"x"`) + "]}"},
+		"references": {get, properties(180, `{"$ref": "#/d`+strings.Repeat("/a", deep)+`/r0"}`) + chain},
+		"properties": {get, properties(500_000, "0")},
+		"values":     {get, parameter(`{"enum": [` + repeat(199, `"x@"`) + "," + repeat(500_000, `"x198"`) + "]}")},
+		"media":      {post, `, "B": {"content": {` + repeat(300_000, `"m@": 0`) + "}}"},
+		"parameters": {item, `, "I": {"get": {}, "parameters": [` + repeat(300_000, `{"$ref": "#/P"}`) + "]}" + parameter("{}")},
+		"tags":       {item, `, "I": {"get": {"tags": [` + repeat(300_000, `"t"`) + "]}}"},
+		"variables":  {item, `, "I": {"get": {"servers": [{"url": "/x", "variables": {` + repeat(300_000, `"v@": 0`) + "}}]}}"},
+	} {
+		before := usagetest.Processor()
+		_, err := openapi.Generate(document(repeat(1000, `"/p@": `+c.operation), c.more), openapi.Options{})
+		if err == nil || !strings.Contains(err.Error(), "takes too long") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := usagetest.Processor() - before; took > 10*time.Second {
+			t.Errorf("%s: it took %v", name, took)
+		}
+	}
+}
+
 // FuzzGenerate makes drafts that the next stages can take, or a typed error.
 func FuzzGenerate(f *testing.F) {
 	f.Add([]byte(pets))

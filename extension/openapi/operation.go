@@ -30,7 +30,7 @@ func (d *document) build(o *operation, at detail) (reason string, less bool) {
 	props, required := map[string]any{}, []any{}
 	o.Parameters, o.Body, o.Whole = nil, "", false
 	given, reason := d.parameters(o)
-	if reason != "" || !d.spend(parameterWork*len(given)) {
+	if reason != "" || d.tooMuch() {
 		return reason, false
 	}
 	var form []map[string]any // of Swagger 2.0
@@ -116,7 +116,7 @@ func (d *document) build(o *operation, at detail) (reason string, less bool) {
 	if !open {
 		input["additionalProperties"] = false // a misspelt name would be ignored otherwise
 	}
-	o.Input, o.Description = input, describe(o, at)
+	o.Input, o.Description = input, d.describe(o, at)
 	return "", c.less
 }
 
@@ -129,6 +129,9 @@ func (p parameter) name() string {
 
 // parameters are those of the operation, and those of its path that the operation does not replace.
 func (d *document) parameters(o *operation) (all []map[string]any, reason string) {
+	if !d.spend(parameterWork * (len(o.shared) + len(list(o.given["parameters"])))) {
+		return nil, ""
+	}
 	at := map[[2]string]int{}
 	for _, v := range slices.Concat(o.shared, list(o.given["parameters"])) {
 		p, ok := d.resolve(v)
@@ -206,12 +209,12 @@ func (c *converter) parameterSchema(p map[string]any, v2 bool) map[string]any {
 	if v2 {
 		schema = p
 	} else if schema == nil {
-		for _, media := range sortedKeys(object(p["content"]), 1) {
+		for _, media := range c.keys(object(p["content"]), 1) {
 			schema = object(object(p["content"])[media])["schema"]
 		}
 	}
 	s := c.schema(schema, 0)
-	if text := prose(str(p["description"]), c.text); text != "" {
+	if text := c.prose(str(p["description"]), c.text); text != "" {
 		s["description"] = text
 	}
 	return s
@@ -224,7 +227,7 @@ func (d *document) body(o *operation, c *converter, v any, props map[string]any,
 		return false, "its body is not in the document"
 	}
 	content := object(fields["content"])
-	media := chooseMedia(content)
+	media := d.chooseMedia(content)
 	if media == "" {
 		if len(content) == 0 {
 			return false, ""
@@ -236,9 +239,9 @@ func (d *document) body(o *operation, c *converter, v any, props map[string]any,
 }
 
 // chooseMedia chooses the form of a body: JSON first, then forms, then text.
-func chooseMedia(content map[string]any) string {
+func (d *document) chooseMedia(content map[string]any) string {
 	best, chosen := 0, ""
-	for _, media := range sortedKeys(content, 50) {
+	for _, media := range d.keys(content, 50) {
 		if rank := bodyRank(media); rank > best {
 			best, chosen = rank, media
 		}
@@ -268,7 +271,7 @@ func (d *document) bodyOf(o *operation, c *converter, media string, schema any, 
 	switch rank := bodyRank(kind); rank {
 	case 3:
 		o.Body = "form"
-		for _, name := range sortedKeys(encoding, 500) {
+		for _, name := range d.keys(encoding, 500) {
 			if str(object(encoding[name])["style"]) == "deepObject" {
 				o.Body = "deep"
 			}
@@ -343,12 +346,12 @@ func (d *document) form(o *operation, c *converter, form []map[string]any, props
 }
 
 // describe says what an operation does, and where. Search finds the words of the path too.
-func describe(o *operation, at detail) string {
+func (d *document) describe(o *operation, at detail) string {
 	most := maxSummary
 	if at.text < 60 {
 		most = 120
 	}
-	summary, text := prose(str(o.given["summary"]), most), prose(str(o.given["description"]), 4*most)
+	summary, text := d.prose(str(o.given["summary"]), most), d.prose(str(o.given["description"]), 4*most)
 	text = prose(sentence(text), most)
 	short := strings.TrimSuffix(summary, ".")
 	switch {

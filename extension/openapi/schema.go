@@ -63,7 +63,7 @@ func (c *converter) schema(v any, depth int) map[string]any {
 		given = object(target)
 	}
 	out := map[string]any{}
-	if text := prose(str(given["description"]), c.text); text != "" {
+	if text := c.prose(str(given["description"]), c.text); text != "" {
 		out["description"] = text
 	}
 	types := c.types(given, out)
@@ -102,6 +102,9 @@ func (c *converter) types(given, out map[string]any) (types []string) {
 	case string:
 		types = []string{t}
 	case []any:
+		if !c.spend(len(t)) {
+			return nil
+		}
 		for _, item := range t {
 			types = append(types, str(item))
 		}
@@ -129,9 +132,12 @@ func (c *converter) types(given, out map[string]any) (types []string) {
 	return types
 }
 
+// enumWork is for a value of an enumeration, which is looked at several times.
+const enumWork = 4
+
 // values adds what a value may be: an enumeration, bounds, a default.
 func (c *converter) values(given, out map[string]any) {
-	if enum := list(given["enum"]); len(enum) > 0 && c.spend(len(enum)) {
+	if enum := list(given["enum"]); len(enum) > 0 && c.spend(enumWork*len(enum)) {
 		var kept []any
 		for _, v := range enum {
 			if small(v) {
@@ -195,8 +201,10 @@ func small(v any) bool {
 }
 
 func distinct(values []any) (all []any) {
+	seen := map[any]bool{}
 	for _, v := range values {
-		if small(v) && !slices.Contains(all, v) {
+		if small(v) && !seen[v] {
+			seen[v] = true
 			all = append(all, v)
 		}
 		if len(all) == 200 {
@@ -221,8 +229,9 @@ func (c *converter) properties(given, props, out map[string]any, depth int) {
 	}
 	made := map[string]any{}
 	rest := 0
+	names := c.keys(props, 2000)
 	for _, first := range []bool{true, false} {
-		for _, name := range sortedKeys(props, 2000) {
+		for _, name := range names {
 			if needed[name] != first {
 				continue
 			}
@@ -331,10 +340,4 @@ func (c *converter) merge(out, part map[string]any) {
 // visible reports whether a name can be a property: short, and all of it seen.
 func visible(name string) bool {
 	return name != "" && len(name) <= 100 && printable.NextUnseen(name) < 0 && name != "__proto__"
-}
-
-// sortedKeys are the first keys of an object in byte order, at most so many.
-func sortedKeys(m map[string]any, most int) []string {
-	keys := slices.Sorted(maps.Keys(m))
-	return keys[:min(len(keys), most)]
 }

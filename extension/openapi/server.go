@@ -61,7 +61,7 @@ func (d *document) chooseServer(given string) (server, error) {
 // servers are the document's servers as text, https first in Swagger 2.0, with the defaults of their variables.
 func (d *document) servers() (all []string) {
 	if !d.v2 {
-		return serverTexts(d.root["servers"])
+		return d.serverTexts(d.root["servers"])
 	}
 	host := str(d.root["host"])
 	if host == "" {
@@ -79,12 +79,15 @@ func (d *document) servers() (all []string) {
 	return []string{scheme + "://" + host + str(d.root["basePath"])}
 }
 
-func serverTexts(v any) (all []string) {
+func (d *document) serverTexts(v any) (all []string) {
 	for i, item := range list(v) {
 		if i == 20 {
 			break
 		}
 		fields := object(item)
+		if !d.spend(parameterWork * len(object(fields["variables"]))) {
+			break
+		}
 		text := printable.Cut(str(fields["url"]), 2000)
 		for name, variable := range object(fields["variables"]) {
 			if len(text) < 4000 {
@@ -98,7 +101,7 @@ func serverTexts(v any) (all []string) {
 
 // sameServer reports whether servers of an operation are those of the document, or the chosen one.
 func (d *document) sameServer(v any) bool {
-	for _, text := range serverTexts(v) {
+	for _, text := range d.serverTexts(v) {
 		s, problem := parseServer(text)
 		if problem == "" && (s == d.server || slices.Contains(d.own, s)) {
 			return true
@@ -177,7 +180,7 @@ func (d *document) auth() (all []Auth) {
 		schemes = object(d.root["securityDefinitions"])
 	}
 	seen := map[string]bool{}
-	for _, name := range sortedKeys(schemes, 50) {
+	for _, name := range d.keys(schemes, 50) {
 		s, ok := d.resolve(schemes[name])
 		if !ok {
 			continue

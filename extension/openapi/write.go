@@ -77,8 +77,8 @@ func (d *document) fit(bin []*operation) (made []*operation, simplified int, err
 		first := room == maxSchema
 		for _, o := range bin {
 			reason, less := d.buildWithin(o, room)
-			if d.spent > maxWork {
-				return nil, 0, &DocumentError{"", "converting the document takes too long", "choose fewer operations with --tag or --include"}
+			if d.tooMuch() {
+				return nil, 0, tooLong
 			}
 			if reason != "" {
 				if first {
@@ -104,7 +104,7 @@ func (d *document) fit(bin []*operation) (made []*operation, simplified int, err
 // buildWithin builds an operation with as much detail as fits.
 func (d *document) buildWithin(o *operation, room int) (reason string, less bool) {
 	for i, at := range details {
-		if reason, less = d.build(o, at); reason != "" || o.size() <= room || d.spent > maxWork {
+		if reason, less = d.build(o, at); reason != "" || o.size() <= room || d.tooMuch() {
 			return reason, less || i > 0
 		}
 	}
