@@ -30,9 +30,9 @@ var interfaceName = func() *lazyregexp.Regexp {
 func parseCustom(r *jsonform.Reader, m jsonform.Member, ours []string) Grant {
 	switch {
 	case len(m.Key) > maxInterface, !interfaceName.MatchString(m.Key):
-		r.FailAt(m.Offset, m.Value.Path, `"acme:crm/contacts@1.0.0"`, "this is not the name of a WIT interface")
+		r.FailAt(m.Offset, m.Value.Path(), `"acme:crm/contacts@1.0.0"`, "this is not the name of a WIT interface")
 	case strings.HasPrefix(m.Key, "stile:"), strings.HasPrefix(m.Key, "wasi:"):
-		r.FailAt(m.Offset, m.Value.Path, "one of "+strings.Join(ours, ", "), "names that begin with stile: or wasi: are reserved")
+		r.FailAt(m.Offset, m.Value.Path(), "one of "+strings.Join(ours, ", "), "names that begin with stile: or wasi: are reserved")
 	}
 	r.Members(m.Value, "{}")
 	if r.Err != nil {

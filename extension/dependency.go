@@ -22,7 +22,7 @@ func (r *reader) dependencies(n *jsonform.Node) map[string]string {
 	found := make(map[string]string, len(members))
 	for _, m := range members {
 		if problem := npmspec.NameProblem(m.Key); problem != "" {
-			r.FailAt(m.Offset, m.Value.Path, `the name of an npm package, like "zod" or "@scope/name"`, "%s %s", jsonform.Quote(m.Key), problem)
+			r.FailAt(m.Offset, m.Value.Path(), `the name of an npm package, like "zod" or "@scope/name"`, "%s %s", jsonform.Quote(m.Key), problem)
 		}
 		found[m.Key] = r.versionRange(m.Value)
 	}

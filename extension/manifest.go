@@ -214,7 +214,7 @@ func (r *reader) bindings(short, long *jsonform.Node) []Binding {
 		}
 		for _, m := range members {
 			if problem := bindingNameProblem(m.Key); problem != "" {
-				r.FailAt(m.Offset, m.Value.Path, `a lower-case name, like "notes"`, "%s %s", jsonform.Quote(m.Key), problem)
+				r.FailAt(m.Offset, m.Value.Path(), `a lower-case name, like "notes"`, "%s %s", jsonform.Quote(m.Key), problem)
 			}
 			add(m.Value, Binding{Name: m.Key, Grant: r.kinds.Parse(r.Reader, m.Value)})
 		}

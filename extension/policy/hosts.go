@@ -29,7 +29,7 @@ func (r reader) hosts(n *jsonform.Node) map[string][]netip.Addr {
 	for _, m := range members {
 		_, err := netip.ParseAddr(m.Key)
 		if err == nil || len(m.Key) > 253 || !hostName.MatchString(m.Key) {
-			r.FailAt(m.Offset, m.Value.Path, `the whole name of a host in lower case, like "api.example.test"`, "%s names no host", jsonform.Quote(m.Key))
+			r.FailAt(m.Offset, m.Value.Path(), `the whole name of a host in lower case, like "api.example.test"`, "%s names no host", jsonform.Quote(m.Key))
 		}
 		items := []*jsonform.Node{m.Value}
 		if _, ok := m.Value.Value.([]*jsonform.Node); ok {

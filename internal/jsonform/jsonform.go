@@ -50,8 +50,23 @@ func (e *Error) Problem() string {
 // Node is a JSON value with its position. The value is a string, json.Number, bool, nil, []*Node or []Member.
 type Node struct {
 	Offset int
-	Path   string
 	Value  any
+
+	parent *Node
+	key    string // in an object
+	index  int    // in a list
+}
+
+// Path leads to the value: see [Error.Path]. Nodes do not keep it, because the paths of a long list below long keys would take gigabytes.
+func (n *Node) Path() string {
+	if n.parent == nil {
+		return ""
+	}
+	above := n.parent.Path()
+	if _, listed := n.parent.Value.([]*Node); listed {
+		return fmt.Sprintf("%s[%d]", above, n.index)
+	}
+	return Join(above, n.key)
 }
 
 // Member is a field of an object.
@@ -94,12 +109,12 @@ func (r *Reader) Parse() *Node {
 	}
 	r.dec = json.NewDecoder(bytes.NewReader(r.text))
 	r.dec.UseNumber()
-	return r.next("", 1)
+	return r.next(&Node{}, 1)
 }
 
-// next reads one value. The text is valid JSON, so no token fails.
-func (r *Reader) next(path string, depth int) *Node {
-	n := &Node{Offset: r.start(), Path: path}
+// next reads one value into n, whose place is known. The text is valid JSON, so no token fails.
+func (r *Reader) next(n *Node, depth int) *Node {
+	n.Offset = r.start()
 	if depth > maxDepth {
 		r.Fail(n, fmt.Sprintf("at most %d levels", maxDepth), "values are nested too deep")
 		return n
@@ -108,8 +123,9 @@ func (r *Reader) next(path string, depth int) *Node {
 	switch token {
 	case json.Delim('['):
 		items := []*Node{}
+		n.Value = items // for the paths of its items
 		for r.Err == nil && r.dec.More() {
-			items = append(items, r.next(fmt.Sprintf("%s[%d]", path, len(items)), depth+1))
+			items = append(items, r.next(&Node{parent: n, index: len(items)}, depth+1))
 		}
 		n.Value = items
 	case json.Delim('{'):
@@ -119,9 +135,9 @@ func (r *Reader) next(path string, depth int) *Node {
 			at := r.start()
 			token, _ := r.dec.Token()
 			key, _ := token.(string)
-			below := Join(path, key)
+			below := &Node{parent: n, key: key}
 			if seen[key] {
-				r.FailAt(at, below, "each field once", "this field appears twice")
+				r.FailAt(at, below.Path(), "each field once", "this field appears twice")
 			}
 			seen[key] = true
 			members = append(members, Member{key, at, r.next(below, depth+1)})
@@ -145,7 +161,10 @@ func (r *Reader) start() int {
 
 // Fail records a problem with n. instead says what to write.
 func (r *Reader) Fail(n *Node, instead, format string, args ...any) {
-	r.FailAt(n.Offset, n.Path, instead, format, args...)
+	if r.Err != nil {
+		return
+	}
+	r.FailAt(n.Offset, n.Path(), instead, format, args...)
 }
 
 // FailAt is Fail for a problem at an offset.
@@ -178,7 +197,7 @@ func (r *Reader) Fields(n *Node, example string, known []string, need ...string)
 			if near := Nearest(m.Key, known); near != "" {
 				instead = Quote(near)
 			}
-			r.FailAt(m.Offset, m.Value.Path, instead, "there is no such field")
+			r.FailAt(m.Offset, m.Value.Path(), instead, "there is no such field")
 		}
 		found[m.Key] = m.Value
 	}

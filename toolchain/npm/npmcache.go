@@ -15,6 +15,7 @@ const (
 	// maxNPMCache is how large npm's own cache becomes before it is emptied, in bytes. Runs that began before may add to it, until it is
 	// twice as large.
 	maxNPMCache = 1 << 30
+	block       = 4 << 10 // bytes that a file or folder takes at least
 	lockEvery   = 20 * time.Millisecond
 )
 
@@ -46,7 +47,8 @@ func (c *Client) shareCache(ctx context.Context) (*flock.Flock, error) {
 	}
 }
 
-// sizeOf returns the bytes of the files in a folder, which may change meanwhile.
+// sizeOf returns the bytes that a folder takes on disk, which may change meanwhile. A registry can have npm keep documents of a few bytes,
+// each with folders of its own.
 func sizeOf(dir string) (size int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -54,8 +56,8 @@ func sizeOf(dir string) (size int64, err error) {
 		} else if err != nil {
 			return err
 		}
-		if info, err := entry.Info(); err == nil && !entry.IsDir() {
-			size += info.Size()
+		if info, err := entry.Info(); err == nil {
+			size += max(info.Size(), block)
 		}
 		return nil
 	})

@@ -155,32 +155,36 @@ func (p *located) readManifest(text []byte) {
 	if m.Name != p.Name || m.Version != p.Version {
 		p.Warnings = append(p.Warnings, fmt.Sprintf("Its package.json calls it %s.", quote(m.Name+"@"+m.Version)))
 	}
-	p.License = printable.Short(licence(m.License), 200)
+	p.License = licenceText(m.License)
 	if p.License == "" {
-		p.License = printable.Short(licence(m.Licenses), 200)
+		p.License = licenceText(m.Licenses)
 	}
 	if p.License == "" {
 		p.Warnings = append(p.Warnings, "It names no licence.")
 	}
 }
 
-// licence reads the three possible forms: a text, {"type": text} and a list of those.
-func licence(v any) string {
+func licenceText(v any) string { return printable.Short(strings.Join(licences(nil, v), " OR "), 200) }
+
+// licences reads the three possible forms: a text, {"type": text} and a list of those. It adds their first texts to all.
+func licences(all []string, v any) []string {
+	const most, longest = 50, 1000 // bytes
 	switch v := v.(type) {
 	case string:
-		return strings.Join(strings.Fields(v), " ")
-	case map[string]any:
-		return licence(v["type"])
-	case []any:
-		var all []string
-		for _, one := range v {
-			if text := licence(one); text != "" {
-				all = append(all, text)
-			}
+		if text := strings.Join(strings.Fields(printable.Cut(v, longest)), " "); text != "" && len(all) < most {
+			all = append(all, text)
 		}
-		return strings.Join(all, " OR ")
+	case map[string]any:
+		return licences(all, v["type"])
+	case []any:
+		for _, one := range v {
+			if len(all) == most {
+				break
+			}
+			all = licences(all, one)
+		}
 	}
-	return ""
+	return all
 }
 
 func writeZip(add func(w *zip.Writer) error) ([]byte, error) {

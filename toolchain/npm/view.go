@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 )
 
@@ -30,20 +29,20 @@ type answers map[string]map[string]*metadata
 // readAnswers reads what `npm view` writes about names in versions. It drops everything else, because the registry chose the rest, which
 // may have tens of megabytes. A name is followed by spec in npm 11, and by nothing in npm 10.
 func readAnswers(r io.Reader, names, versions []string, spec string) (answers, error) {
-	in := &viewReader{in: r}
+	in := &viewReader{in: r, versions: setOf(versions)}
 	in.d = json.NewDecoder(in)
-	all := answers{}
+	all, known := answers{}, setOf(names)
 	err := in.object(func(key string) error {
 		name := strings.TrimSuffix(key, spec)
-		if !slices.Contains(names, name) {
+		if !known[name] {
 			return in.skip()
 		}
 		if all[name] == nil {
 			all[name] = map[string]*metadata{}
 		}
 		return in.oneOrMany(func() error {
-			version, m, err := in.metadata(versions)
-			if err == nil && slices.Contains(versions, version) {
+			version, m, err := in.metadata()
+			if err == nil && in.versions[version] {
 				all[name][version] = m
 			}
 			return err
@@ -52,8 +51,18 @@ func readAnswers(r io.Reader, names, versions []string, spec string) (answers, e
 	return all, err
 }
 
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
+}
+
 // viewReader reads JSON without holding more than a text of it.
 type viewReader struct {
+	versions map[string]bool // that matter
+
 	in   io.Reader
 	read int64
 	d    *json.Decoder
@@ -160,7 +169,7 @@ func (v *viewReader) oneOrMany(item func() error) error {
 }
 
 // metadata reads the metadata of a version.
-func (v *viewReader) metadata(versions []string) (version string, m *metadata, err error) {
+func (v *viewReader) metadata() (version string, m *metadata, err error) {
 	m = &metadata{}
 	times := map[string]string{}
 	err = v.object(func(name string) (err error) {
@@ -169,7 +178,7 @@ func (v *viewReader) metadata(versions []string) (version string, m *metadata, e
 			version, err = v.text()
 		case "time": // of all versions, by version
 			err = v.object(func(of string) (err error) {
-				if !slices.Contains(versions, of) {
+				if !v.versions[of] {
 					return v.skip()
 				}
 				times[of], err = v.text()
