@@ -145,11 +145,23 @@ func differLists(a, b []any) *difference {
 	return nil
 }
 
-// sameNumber compares JSON numbers exactly, without writing them out: 1e999999999 would take a gigabyte.
+// maxPower is how many digits of an exponent are read, which takes time that grows with their square.
+const maxPower = 1000
+
+// sameNumber compares JSON numbers exactly, without writing them out: 1e999999999 would take a gigabyte. Numbers whose exponents have more
+// than maxPower digits are the same only if they are written the same.
 func sameNumber(a, b string) bool {
+	if long(a) || long(b) {
+		return a == b
+	}
 	digitsA, exponentA := decimal(a)
 	digitsB, exponentB := decimal(b)
 	return digitsA == digitsB && (digitsA == "" || exponentA.Cmp(exponentB) == 0)
+}
+
+func long(number string) bool {
+	power := strings.IndexAny(number, "eE")
+	return power >= 0 && len(number)-power > maxPower
 }
 
 // decimal splits a JSON number: it is 0.DIGITS times ten to the exponent. The digits include a minus sign, and 0 has no

@@ -22,6 +22,8 @@ func TestCompare(t *testing.T) {
 		{`9007199254740993`, `9007199254740992`, `result: expected 9007199254740993, got 9007199254740992`},
 		{`1e999999999999999999`, `1e999999999999999999`, ""},
 		{`1e999999999999999999`, `10e999999999999999999`, `result: expected 1e999999999999999999, got 10e999999999999999999`},
+		{`1e` + strings.Repeat("7", 1<<20), `1e` + strings.Repeat("7", 1<<20), ""},
+		{`[1,5]`, `[1,1e` + strings.Repeat("7", 16<<20) + `]`, `result[1]: expected 5, got 1e` + strings.Repeat("7", 198) + `...`}, // minutes, if it were read
 		{`1`, `"1"`, `result: expected 1, got "1"`},
 		{`null`, `false`, `result: expected null, got false`},
 		{`{}`, `[]`, `result: expected {}, got []`},
