@@ -16,6 +16,7 @@ const (
 	// DescribedBytes is how long the answer of a description is at most, whatever the tools' schemas are.
 	DescribedBytes = 2_400
 	maxLine        = 230
+	maxFields      = 64 // in each other
 	// FoundBytes is how long the lines of found tools are at most together.
 	FoundBytes = 1_500
 )
@@ -24,9 +25,10 @@ const (
 func Line(d Description) string {
 	const most = maxLine
 	input := "{...}"
-	if text, _ := schematype.Parse(d.InputSchema).Type(schematype.Detail{Depth: 1, Optional: 2, Line: true}); len(text) <= 90 {
+	schema := schematype.Parse(d.InputSchema)
+	if text, _, ok := schema.TypeWithin(schematype.Detail{Depth: 1, Optional: 2, Line: true}, 90); ok {
 		input = text
-	} else if text, _ := schematype.Parse(d.InputSchema).Type(schematype.Detail{Depth: 1, Line: true}); len(text) <= 120 {
+	} else if text, _, ok := schema.TypeWithin(schematype.Detail{Depth: 1, Line: true}, 120); ok {
 		input = text
 	}
 	line := call(d.Name, input)
@@ -139,19 +141,16 @@ func signature(f Finder, asked string, room int) (text string, less bool) {
 		}
 		after = "): Promise<any>\n"
 	} else {
-		for field := range strings.SplitSeq(path, "/") {
-			if schema, ok = schema.Field(field); !ok {
+		for i, field := range strings.Split(path, "/") {
+			if schema, ok = schema.Field(field); !ok || i == maxFields {
 				return short("// "+printable.OneLine(name)+" has no field "+quoted(short(path, 60)), max(room, 60)) + "\n", false
 			}
 		}
 		before, after = "// "+printable.OneLine(name+"/"+short(path, 100))+"\n", "\n"
 	}
 	for i, detail := range shown {
-		var t string
-		t, less = schema.Type(detail)
-		text = before + t + after
-		if len(text) <= room {
-			return text, less || i > 0
+		if t, less, ok := schema.TypeWithin(detail, room-len(before)-len(after)); ok {
+			return before + t + after, less || i > 0
 		}
 	}
 	if path == "" { // not even the names of its fields fit

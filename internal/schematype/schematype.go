@@ -28,7 +28,10 @@ type Detail struct {
 // Limits of a schema. Decoded JSON takes up to 70 times the memory of its text.
 const (
 	maxSchema  = 256 << 10 // bytes
-	maxNodes   = 5_000     // subschemas that one type shows
+	maxNodes   = 5_000     // subschemas that one type shows, and each perNode steps and fields that are looked at
+	perNode    = 16
+	maxNested  = 100       // types in each other; references can lead deeper than a schema nests
+	maxText    = 256 << 10 // bytes of a type
 	maxUnion   = 24        // values or variants
 	maxLiteral = 60        // bytes
 	maxNames   = 200       // bytes of the names of fields that are not shown
@@ -36,12 +39,13 @@ const (
 
 // Schema is a schema that was read.
 type Schema struct {
-	root any
+	root any // of the whole, where references lead
+	at   any
 }
 
 // Parse reads a schema. One that is too large, or that is not JSON, admits anything.
 func Parse(text string) *Schema {
-	s := &Schema{root: map[string]any{}}
+	s := &Schema{map[string]any{}, map[string]any{}}
 	if len(text) > maxSchema {
 		return s
 	}
@@ -49,53 +53,50 @@ func Parse(text string) *Schema {
 	d.UseNumber()
 	var root any
 	if d.Decode(&root) == nil {
-		s.root = root
+		s.root, s.at = root, root
 	}
 	return s
 }
 
 // Field returns the schema of a field, or of the items of a list if the name is "[]".
 func (s *Schema) Field(name string) (*Schema, bool) {
-	w := &writer{root: s.root}
-	at := w.follow(s.root)
+	w := &writer{root: s.root, left: maxNodes}
+	at := w.follow(s.at)
 	if name == "[]" {
 		items, ok := at["items"]
-		return &Schema{root: w.closed(items)}, ok
+		return &Schema{s.root, items}, ok
 	}
 	for _, part := range append([]any{at}, w.parts(at)...) {
 		if field, ok := object(object(part)["properties"])[name]; ok {
-			return &Schema{root: w.closed(field)}, true
+			return &Schema{s.root, field}, true
 		}
 	}
 	return nil, false
 }
 
-// closed gives a part of a schema the definitions of the whole, which its references lead to.
-func (w *writer) closed(part any) any {
-	fields, ok := part.(map[string]any)
+// Type returns the TypeScript type of the values that the schema admits. less reports whether it shows less than the schema says. A type of
+// more than 256 KiB is "any".
+func (s *Schema) Type(d Detail) (text string, less bool) {
+	text, less, ok := s.TypeWithin(d, maxText)
 	if !ok {
-		return part
+		return "any", true
 	}
-	fields = maps.Clone(w.follow(fields))
-	for _, key := range []string{"$defs", "definitions"} {
-		if defs, ok := object(w.root)[key]; ok && fields[key] == nil {
-			fields[key] = defs
-		}
-	}
-	return fields
+	return text, less
 }
 
-// Type returns the TypeScript type of the values that the schema admits. less reports whether it shows less than the schema says.
-func (s *Schema) Type(d Detail) (text string, less bool) {
-	w := &writer{root: s.root, detail: d, left: maxNodes, active: map[string]bool{}}
-	text = w.typeOf(s.root, d.Depth, "")
-	return text, w.less
+// TypeWithin is [Schema.Type] for a type of at most so many bytes. ok reports whether it is no longer. One that is much longer is given up early.
+func (s *Schema) TypeWithin(d Detail, most int) (text string, less, ok bool) {
+	w := &writer{root: s.root, detail: d, left: maxNodes, room: 16*most + 4096, active: map[string]bool{}} // parts can be left out again
+	text = w.typeOf(s.at, d.Depth, "")
+	return text, w.less, w.room >= 0 && len(text) <= most
 }
 
 type writer struct {
 	root   any
 	detail Detail
-	left   int
+	left   int // subschemas
+	room   int // bytes of names, values and comments
+	nested int
 	active map[string]bool // references that are being followed
 	less   bool
 }
@@ -119,7 +120,7 @@ func (w *writer) follow(v any) map[string]any {
 
 func (w *writer) pointer(ref string) any {
 	rest, ok := strings.CutPrefix(ref, "#")
-	if !ok {
+	if !ok || w.look(strings.Count(rest, "/")) {
 		return nil
 	}
 	at := w.root
@@ -127,21 +128,40 @@ func (w *writer) pointer(ref string) any {
 		if rest == "" {
 			break
 		}
-		at = object(at)[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+		at = object(at)[unescaped.Replace(step)]
 	}
 	return at
+}
+
+var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
+
+// look counts steps and fields that are looked at, and reports whether there were too many.
+func (w *writer) look(n int) (tooMany bool) {
+	w.left -= 1 + n/perNode
+	return w.left < 0
+}
+
+// write counts text that becomes a part of the type.
+func (w *writer) write(text string) string {
+	w.room -= len(text)
+	return text
 }
 
 // parts are the schemas that all apply.
 func (w *writer) parts(given map[string]any) (all []any) {
 	for _, part := range list(given["allOf"]) {
+		if w.look(0) {
+			break
+		}
 		all = append(all, w.follow(part))
 	}
 	return all
 }
 
 func (w *writer) typeOf(v any, depth int, indent string) string {
-	if w.left--; w.left < 0 {
+	w.nested++
+	defer func() { w.nested-- }()
+	if w.look(0) || w.room < 0 || w.nested > maxNested {
 		w.less = true
 		return "any"
 	}
@@ -222,7 +242,7 @@ func (w *writer) own(given map[string]any, depth int, indent string) string {
 	case string:
 		types = []any{t}
 	case []any:
-		types = t
+		types = t[:min(len(t), maxUnion)]
 	default:
 		switch {
 		case given["properties"] != nil || given["additionalProperties"] != nil:
@@ -269,6 +289,10 @@ func (w *writer) array(given map[string]any, depth int, indent string) string {
 
 func (w *writer) object(given map[string]any, depth int, indent string) string {
 	props := object(given["properties"])
+	if w.look(len(props) + len(list(given["required"]))) {
+		w.less = true
+		return "any"
+	}
 	var names []string
 	needed := map[string]bool{}
 	for _, name := range list(given["required"]) {
@@ -300,7 +324,7 @@ func (w *writer) object(given map[string]any, depth int, indent string) string {
 		if w.detail.Line {
 			return "{...}"
 		}
-		return "Record<string, any> /* " + nameList(names) + " */"
+		return "Record<string, any> /* " + w.write(nameList(names)) + " */"
 	}
 	if w.detail.Line {
 		return w.line(props, names, required, depth)
@@ -311,14 +335,14 @@ func (w *writer) object(given map[string]any, depth int, indent string) string {
 	for i, name := range names {
 		if i >= required+w.detail.Optional {
 			w.less = true
-			fmt.Fprintf(&b, "%s// optional, not shown: %s\n", deeper, nameList(names[i:]))
+			fmt.Fprintf(&b, "%s// optional, not shown: %s\n", deeper, w.write(nameList(names[i:])))
 			break
 		}
 		field := props[name]
 		if text := w.comment(field); text != "" {
-			fmt.Fprintf(&b, "%s/** %s */\n", deeper, text)
+			fmt.Fprintf(&b, "%s/** %s */\n", deeper, w.write(text))
 		}
-		fmt.Fprintf(&b, "%s%s%s: %s;\n", deeper, Name(name), mark(i >= required), w.typeOf(orAny(field), depth-1, deeper))
+		fmt.Fprintf(&b, "%s%s%s: %s;\n", deeper, w.write(Name(name)), mark(i >= required), w.typeOf(orAny(field), depth-1, deeper))
 	}
 	b.WriteString(indent + "}")
 	return b.String()
@@ -332,7 +356,7 @@ func (w *writer) line(props map[string]any, names []string, required, depth int)
 			all = append(all, "...")
 			break
 		}
-		all = append(all, Name(name)+mark(i >= required)+": "+w.typeOf(orAny(props[name]), depth-1, ""))
+		all = append(all, w.write(Name(name))+mark(i >= required)+": "+w.typeOf(orAny(props[name]), depth-1, ""))
 	}
 	return "{" + strings.Join(all, ", ") + "}"
 }
@@ -432,7 +456,7 @@ func (w *writer) literals(values []any) string {
 			text = "string"
 		}
 		if !slices.Contains(all, text) {
-			all = append(all, text)
+			all = append(all, w.write(text))
 		}
 	}
 	return strings.Join(all, " | ")
