@@ -678,6 +678,42 @@ func TestNPMCacheIsBounded(t *testing.T) {
 	}
 }
 
+// TestResolutionsTakeLittle keeps ten resolutions of packages that do not compress, as calls of code do that wait for something.
+func TestResolutionsTakeLittle(t *testing.T) {
+	r := newRegistry(t)
+	noise := make([]byte, 12<<20)
+	_, _ = rand.Read(noise) // never fails
+	r.publish(t, "large", "1.0.0", version{files: []tar.Header{file("package/index.js", "//"+base64.StdEncoding.EncodeToString(noise))}})
+	c := r.client(t, Options{})
+	var before, after runtime.MemStats
+	var kept []*Resolution
+	for i := range 10 {
+		res, err := resolve(t, c, map[string]string{"large": "1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept = append(kept, res); i == 0 {
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if took := int64(after.HeapAlloc) - int64(before.HeapAlloc); took > 4<<20 {
+		t.Errorf("they take %d bytes", took)
+	}
+	if err := os.RemoveAll(c.o.CacheDir); err != nil { // what was resolved stays valid
+		t.Fatal(err)
+	}
+	for _, res := range kept {
+		if f, err := res.FS.Open("node_modules/large/index.js"); err != nil {
+			t.Error(err)
+		} else if n, err := io.Copy(io.Discard, f); err != nil || n < 16<<20 {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+	}
+}
+
 // TestMemoryIsBounded has a registry answer with what npm keeps in memory: text that never ends, and millions of small values.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()

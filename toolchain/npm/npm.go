@@ -129,7 +129,7 @@ type Request struct {
 // Resolution is the packages of an extension, checked. Without any, FS is empty and Lock is nil. Optional dependencies of
 // packages are left out: most are native code.
 type Resolution struct {
-	// FS holds the folder node_modules, for [Tree]. It is in memory, and safe for concurrent use.
+	// FS holds the folder node_modules, for [Tree]. It is a file of the cache, or in memory if nothing is kept. It is safe for concurrent use.
 	FS fs.FS
 	// Lock is a package-lock.json that names no registry.
 	Lock []byte
@@ -249,29 +249,11 @@ const maxRounds = 12
 // restore returns the packages of a lock, from the cache or through npm.
 func (c *Client) restore(ctx context.Context, lock *lockfile, r Request) (*Resolution, error) {
 	text := lock.encode()
-	build := func() ([]byte, error) { return c.install(ctx, lock, r.Types) }
-	var archive []byte
-	var err error
-	if c.cache == nil {
-		archive, err = build()
-	} else {
-		key := fmt.Sprintf("%s, %d files, %d bytes, sha256 %x", packing, c.o.MaxFiles, c.o.MaxBytes, sha256.Sum256(text))
-		if r.Types {
-			key += ", types"
-		}
-		archive, err = c.cache.Do(ctx, "npm-packages", key, build)
-		if errors.Is(err, errTimeout) {
-			err = c.ended(ctx, "fetching the same packages for another build")
-		}
-	}
+	tree, err := c.archive(ctx, lock, text, r)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
-	if err != nil {
-		return nil, fmt.Errorf("open npm packages: %w", err)
-	}
-	list, err := fs.ReadFile(tree, listName)
+	list, err := tree.list()
 	if err != nil {
 		return nil, fmt.Errorf("open npm packages: %w", err)
 	}
@@ -283,6 +265,46 @@ func (c *Client) restore(ctx context.Context, lock *lockfile, r Request) (*Resol
 		return res, nil
 	}
 	return res, c.tooFresh(res.Packages)
+}
+
+// archive returns the archive of a lock's packages: a file of the cache, if there is one.
+func (c *Client) archive(ctx context.Context, lock *lockfile, text []byte, r Request) (*archive, error) {
+	build := func() ([]byte, error) { return c.install(ctx, lock, r.Types) }
+	if c.cache == nil {
+		data, err := build()
+		return newArchive(bytes.NewReader(data), int64(len(data))), err
+	}
+	const kind = "npm-packages"
+	key := fmt.Sprintf("%s, %d files, %d bytes, sha256 %x", packing, c.o.MaxFiles, c.o.MaxBytes, sha256.Sum256(text))
+	if r.Types {
+		key += ", types"
+	}
+	cached := func() (*archive, bool) {
+		file, ok, err := c.cache.File(kind, key)
+		if err != nil || !ok {
+			return nil, false
+		}
+		info, err := file.Stat()
+		if err != nil {
+			_ = file.Close() // it was only read
+			return nil, false
+		}
+		return newArchive(file, info.Size()), true // the file is closed once nobody can use it any more
+	}
+	if a, ok := cached(); ok {
+		return a, nil
+	}
+	data, err := c.cache.Do(ctx, kind, key, build)
+	switch {
+	case errors.Is(err, errTimeout):
+		return nil, c.ended(ctx, "fetching the same packages for another build")
+	case err != nil:
+		return nil, err
+	}
+	if a, ok := cached(); ok {
+		return a, nil
+	}
+	return newArchive(bytes.NewReader(data), int64(len(data))), nil // the cache has no room
 }
 
 // shims is addShims, whose answer for a lock is kept: it reads all of the packages.
