@@ -97,6 +97,11 @@ func TestSandboxTools(t *testing.T) {
 	answer(t, l, "sandbox_run", `{"command": "mkdir m; cd m; for i in $(seq 1100); do echo a > $i; done", "max_tokens": 25000}`, "changes left out, and these:\nadded m")
 	answer(t, l, "sandbox_run", `{"command": "cat", "stdin": "in", "env": {"A": "b"}, "sync": false}`, "stdout:\nin")
 	answer(t, l, "sandbox_run", `{"command": ["nothing-of-this-name"], "sync": false}`, "error: ")
+	answer(t, l, "sandbox_run", `{"command": "mkdir -p g .gitignored && cd g && git init -q && echo x > x && echo y > ../.gitignored/y && git add x"}`,
+		"added g/x", "added .gitignored/y", "\ng/.git: ", " added (workspace_find lists")
+	answer(t, l, "workspace_find", `{"glob": "g/.git/**"}`, "g/.git/index")
+	answer(t, l, "sandbox_run", `{"command": "git rm -q --cached x", "cwd": "g", "git_files": true}`, "changed g/.git/index")
+	answer(t, l, "sandbox_run", `{"command": "git add x; rm .git/description", "cwd": "g"}`, "g/.git: 1 changed, 1 removed (")
 	answer(t, l, "sandbox_limits", `{}`, "memory", "holds")
 }
 

@@ -24,13 +24,14 @@ e.g. {"command": "npm test"} or {"command": ["git", "status"], "cwd": "project",
           env: { type: "object", additionalProperties: { type: "string" }, description: "Environment variables." },
           stdin: { type: "string" },
           timeout: { type: "integer", minimum: 1, maximum: 3600, description: "Seconds. Default: what the operator allows." },
+          git_files: { type: "boolean", description: "Lists what changed in .git file by file. Default: one line with numbers." },
           sync: { type: "boolean", description: "Copies the workspace in before and what changed back after. Default true." },
           ...budget,
         },
         ["command"],
       ),
       annotations: { destructive: true, openWorld: true },
-      run: async ({ command, cwd, env, stdin, timeout, sync = true, max_tokens }, { sandbox, workspace }) => {
+      run: async ({ command, cwd, env, stdin, timeout, sync = true, git_files = false, max_tokens }, { sandbox, workspace }) => {
         if (sync) await sandbox.push(workspace);
         let room = 16 << 10; // a call may log a bounded number of bytes; the log is how a client sees progress
         const result = await sandbox.run(command as string | string[], {
@@ -49,7 +50,7 @@ e.g. {"command": "npm test"} or {"command": ["git", "status"], "cwd": "project",
         const parts = [how + (result.truncated ? ", and only the end of its output was kept" : "")];
         if (result.stdout) parts.push("stdout:\n" + tail(result.stdout, most / 2));
         if (result.stderr) parts.push("stderr:\n" + tail(result.stderr, most / 3));
-        if (changes) parts.push(described(changes, most / 6));
+        if (changes) parts.push(described(changes, git_files, most / 6));
         return parts.filter(Boolean).join("\n");
       },
     },
@@ -72,13 +73,34 @@ function tail(text: string, most: number): string {
   return at === 0 ? shown : `[${counted(at, "line")} before these left out]\n${shown}`;
 }
 
-/** What a command has changed in the workspace. */
-function described(c: SandboxChanges, most: number): string {
-  const lines = [
-    ...c.added.map((path) => `added ${path}`),
-    ...c.changed.map((path) => `changed ${path}`),
-    ...c.removed.map((path) => `removed ${path}`),
-  ];
+/** What a command has changed in the workspace. Unless all is set, a folder of git's is one line. */
+function described(c: SandboxChanges, all: boolean, most: number): string {
+  const lines: string[] = [];
+  const folded = new Map<string, { lines: string[]; counts: [added: number, changed: number, removed: number] }>();
+  const list = (how: number, word: string, paths: string[]) => {
+    for (const path of paths) {
+      const git = all ? null : /^(?:.*?\/)?\.git(?=\/|$)/.exec(path);
+      if (!git) {
+        lines.push(`${word} ${path}`);
+        continue;
+      }
+      const folder = folded.get(git[0]) ?? { lines: [], counts: [0, 0, 0] };
+      folder.lines.push(`${word} ${path}`);
+      folder.counts[how]!++;
+      folded.set(git[0], folder);
+    }
+  };
+  list(0, "added", c.added);
+  list(1, "changed", c.changed);
+  list(2, "removed", c.removed);
+  for (const [folder, { lines: each, counts: [added, changed, removed] }] of folded) {
+    if (each.length === 1) {
+      lines.push(each[0]!);
+      continue;
+    }
+    const counts = [added > 0 && `${added} added`, changed > 0 && `${changed} changed`, removed > 0 && `${removed} removed`].filter(Boolean);
+    lines.push(`${folder}: ${counts.join(", ")} (workspace_find lists what is there, git_files what a command changes)`);
+  }
   const notes = [
     ...c.conflicts.map(({ path, reason }) => `conflict ${path}: ${reason}`),
     ...c.skipped.map(({ path, reason }) => `not copied ${path}: ${reason}`),
