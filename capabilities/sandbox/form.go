@@ -17,7 +17,7 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-var fields = []string{"image", "memory", "disk", "cpu", "processes", "time", "network", "intercept", "allow"}
+var fields = []string{"image", "memory", "disk", "cpu", "processes", "time", "traffic", "network", "intercept", "allow"}
 
 const (
 	exampleSpec   = "sandbox:host,memory=1GiB"
@@ -68,7 +68,7 @@ func parse(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 
 var examples = map[string]string{
 	"image": `the name of an image, like "host"`, "memory": `a size like "1GiB"`, "disk": `a size like "2GiB"`, "cpu": "a number like 1.5",
-	"processes": "a number like 256", "time": `a time like "10m"`,
+	"processes": "a number like 256", "time": `a time like "10m"`, "traffic": `a size like "1GiB"`,
 }
 
 const maxAllowed = 32
@@ -96,6 +96,8 @@ func (g *Rights) set(name, text string) (problem string) {
 		return size(&g.Limits.Memory, 16<<20, most.Memory)
 	case "disk":
 		return size(&g.Limits.Disk, 16<<20, most.Disk)
+	case "traffic":
+		return size(&g.Limits.Traffic, 1<<20, most.Traffic)
 	case "cpu":
 		n, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(n >= 0.01 && n <= most.CPU) {
@@ -203,6 +205,7 @@ type document struct {
 	CPU       float64     `json:"cpu,omitempty"`
 	Processes int64       `json:"processes,omitempty"`
 	Time      string      `json:"time,omitempty"`
+	Traffic   string      `json:"traffic,omitempty"`
 	Network   []http.Rule `json:"network,omitempty"`
 	Intercept bool        `json:"intercept,omitempty"`
 	Allow     []string    `json:"allow,omitempty"`
@@ -218,6 +221,9 @@ func (g Rights) Document() any {
 	}
 	if g.Limits.Disk != 0 {
 		d.Disk = showSize(g.Limits.Disk)
+	}
+	if g.Limits.Traffic != 0 {
+		d.Traffic = showSize(g.Limits.Traffic)
 	}
 	if g.Limits.Time != 0 {
 		d.Time = showTime(g.Limits.Time)

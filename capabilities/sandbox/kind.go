@@ -25,8 +25,8 @@ var Kind = &capability.Kind{
 	SpecForm: "sandbox:IMAGE[,option]...",
 	SpecMeans: `a container with the programs of an image that stile sandbox image made, or of this
 machine (sandbox:host); options: memory=1GiB, disk=2GiB, cpu=1, processes=256,
-time=10m for each command, network=https://example.com (repeatable), and allow=PATH for
-files that programs act on; intercept ends TLS in this program: then network=RULE is what
+time=10m for each command, network=https://example.com (repeatable), traffic=1GiB over it
+in one call, and allow=PATH for files that programs act on; intercept ends TLS in this program: then network=RULE is what
 http takes, with its options after it`,
 }
 
@@ -90,6 +90,8 @@ func (g Rights) Describe() []string {
 	}
 	if len(g.Network) == 0 {
 		lines = append(lines, "has no network there")
+	} else {
+		lines = append(lines, "may send and take "+showSize(l.Traffic)+" over its network in one call")
 	}
 	lines = append(lines, g.traffic().Describe("may use a network there, whose encryption ends in this program, and what programs may send is:", func(place string) string {
 		return "may send anything to " + place + " and take anything from there"
@@ -106,6 +108,9 @@ func (g Rights) Authority() []string {
 	lines := []string{
 		"sandbox " + g.Image, "sandbox memory " + showSize(l.Memory), "sandbox disk " + showSize(l.Disk), fmt.Sprintf("sandbox cpu %v", l.CPU),
 		fmt.Sprintf("sandbox processes %d", l.Processes), "sandbox time " + showTime(l.Time),
+	}
+	if len(g.Network) > 0 {
+		lines = append(lines, "sandbox traffic "+showSize(l.Traffic))
 	}
 	lines = append(lines, g.traffic().Authority("sandbox network")...)
 	for _, p := range g.Allow {
@@ -133,6 +138,7 @@ func (g Rights) Covers(asked capability.Grant) bool {
 func (l Limits) within(most Limits) Limits {
 	return Limits{
 		min(l.Memory, most.Memory), min(l.Disk, most.Disk), min(l.CPU, most.CPU), min(l.Processes, most.Processes), min(l.Time, most.Time),
+		min(l.Traffic, most.Traffic),
 	}
 }
 

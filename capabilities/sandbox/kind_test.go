@@ -29,6 +29,7 @@ func TestForms(t *testing.T) {
 	for manifest, spec := range map[string]string{
 		`{"image":"host"}`: "host",
 		`{"image":"a.b-1","memory":"512MiB","disk":"4GiB"}`:                                                                           "a.b-1,memory=512MiB,disk=4GiB",
+		`{"image":"host","traffic":"20MiB","network":[{"scheme":"https","host":"a.example.com"}]}`:                                    "host,traffic=20MiB,network=https://a.example.com",
 		`{"image":"host","cpu":1.5,"processes":64,"time":"1h"}`:                                                                       "host,cpu=1.5,processes=64,time=60m",
 		`{"image":"host","network":[{"scheme":"https","host":"a.example.com"},{"scheme":"http","host":"b.example.com","port":8080}]}`: "host,network=https://a.example.com,network=http://b.example.com:8080",
 		`{"image":"host","network":[{"scheme":"https","host":"a.example.com","methods":["GET","POST"],"path":"/x/**","credential":"c","as":"basic"},{"scheme":"https","host":"b.example.com"}],"intercept":true}`: "host,intercept,network=https://a.example.com/x/**,methods=GET+POST,credential=c,as=basic,network=https://b.example.com",
@@ -50,7 +51,7 @@ func TestForms(t *testing.T) {
 	}
 	for _, manifest := range []string{
 		`true`, `{}`, `{"image":"Host"}`, `{"image":"../x"}`, `{"image":"host","memory":"1GB"}`, `{"image":"host","memory":1073741824}`, `{"image":"host","memory":"9999GiB"}`,
-		`{"image":"host","disk":"1MiB"}`, `{"image":"host","cpu":0}`, `{"image":"host","cpu":"many"}`, `{"image":"host","processes":1e9}`, `{"image":"host","time":"1ms"}`,
+		`{"image":"host","disk":"1MiB"}`, `{"image":"host","traffic":"0MiB"}`, `{"image":"host","traffic":"2048GiB"}`, `{"image":"host","traffic":1}`, `{"image":"host","cpu":0}`, `{"image":"host","cpu":"many"}`, `{"image":"host","processes":1e9}`, `{"image":"host","time":"1ms"}`,
 		`{"image":"host","time":"-1h"}`, `{"image":"host","allow":["/etc"]}`, `{"image":"host","allow":["../x"]}`, `{"image":"host","network":true}`, `{"image":"host","network":[{"host":"a.example.com","path":"/x"}]}`,
 		`{"image":"host","network":[{"host":"a.example.com","methods":["GET"]}]}`, `{"image":"host","network":[{"host":"*"}]}`, `{"image":"host","network":[{"host":"a.example.com","credential":"c"}]}`,
 		`{"image":"host","intercept":true}`, `{"image":"host","network":[{"host":"a.example.com"}],"intercept":false}`, `{"image":"host","network":[{"host":"a.example.com","maxResponse":1}],"intercept":true}`, `{"image":"host","network":["a.example.com"]}`,
@@ -124,6 +125,7 @@ func TestIntercepted(t *testing.T) {
 	}
 	limited := seen(http.Rule{Host: "*.example.com", Methods: []string{"*"}}, http.Rule{Host: "other.org"}).Limit([]capability.Grant{seen(repository)}).(Rights)
 	if want := []string{
+		"may send and take 1GiB over its network in one call",
 		"may use a network there, whose encryption ends in this program, and what programs may send is:",
 		"  may send requests of every method to https://*.example.com/**",
 		"but only where this allows it as well:",
@@ -131,7 +133,7 @@ func TestIntercepted(t *testing.T) {
 	}; !slices.Equal(limited.Describe()[3:], want) {
 		t.Errorf("got %q", limited.Describe())
 	}
-	if want := []string{"sandbox network, intercepted, http * https://*.example.com/**", "only within sandbox network, intercepted, http GET,POST https://git.example.com/team/**"}; !slices.Equal(limited.Authority()[6:], want) {
+	if want := []string{"sandbox network, intercepted, http * https://*.example.com/**", "only within sandbox network, intercepted, http GET,POST https://git.example.com/team/**"}; !slices.Equal(limited.Authority()[7:], want) {
 		t.Errorf("got %q", limited.Authority())
 	}
 	if got := seen(repository).Limit([]capability.Grant{Rights{Image: "host", Limits: Limits{Memory: 64 << 20}}}).(Rights); got.Intercept || len(got.Network) > 0 {
@@ -140,7 +142,7 @@ func TestIntercepted(t *testing.T) {
 	if got := seen(repository).Limit([]capability.Grant{Rights{Image: "host", Limits: Limits{Memory: 64 << 20}, Network: tunnel.Network}}).(Rights); !got.Intercept || len(got.Network) != 1 || len(got.Within) > 0 {
 		t.Errorf("a ceiling of tunnels leaves %+v", got)
 	}
-	if got := seen(private).Describe()[3:]; len(got) != 2 || !strings.Contains(got[1], "with the credential c, which it does not see") || strings.Contains(got[1], "take in") {
+	if got := seen(private).Describe()[3:]; len(got) != 3 || !strings.Contains(got[2], "with the credential c, which it does not see") || strings.Contains(got[2], "take in") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -150,7 +152,7 @@ func TestLimit(t *testing.T) {
 	ceiling := []capability.Grant{Rights{Image: "small"}, Rights{Image: "host", Limits: Limits{Memory: 512 << 20, Processes: 64}, Allow: []string{".ci"}}}
 	asked := Rights{Image: "host", Limits: Limits{Memory: 8 << 30, CPU: 0.5}, Allow: []string{".ci/run", ".git/hooks"}}
 	got, ok := asked.Limit(ceiling).(Rights)
-	if !ok || got.Limits != (Limits{512 << 20, 2 << 30, 0.5, 64, 10 * time.Minute}) || len(got.Allow) != 1 || got.Allow[0] != ".ci/run" || !ceiling[1].Covers(got) {
+	if !ok || got.Limits != (Limits{512 << 20, 2 << 30, 0.5, 64, 10 * time.Minute, 1 << 30}) || len(got.Allow) != 1 || got.Allow[0] != ".ci/run" || !ceiling[1].Covers(got) {
 		t.Errorf("got %+v", got)
 	}
 	if got := (Rights{Image: "other"}).Limit(ceiling); got != nil {

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -31,6 +33,8 @@ var trusting = []string{
 type network struct {
 	proxy  *egress.Proxy
 	served chan error
+	most   int64    // bytes for each call
+	rest   *traffic // of what is under way between commands
 
 	mu      sync.Mutex
 	running []*user // in the order in which they began
@@ -39,8 +43,18 @@ type network struct {
 // user is a command that runs. The newest one pays for what the proxy carries, because nothing says whose it is.
 type user struct {
 	ctx     context.Context //nolint:containedctx // with the budgets of its call
+	traffic *traffic        // of its call
 	refused map[string]bool // what to tell the command
 }
+
+// traffic counts bytes of one call.
+type traffic struct{ bytes atomic.Int64 }
+
+// trafficKey is that of sandboxes of a call whose grants have equal limits. They share one.
+type trafficKey struct{ most int64 }
+
+// unlimited is more than any proxy carries: what counts are the limits of each call.
+const unlimited = math.MaxInt64
 
 // maxRefused is how many refusals a command is told.
 const maxRefused = 8
@@ -50,7 +64,7 @@ func newNetwork(ctx context.Context, site *capability.Site, g Rights, log *slog.
 	if site == nil {
 		return nil, errors.New("sandbox: Options.Site is required for rules of a network")
 	}
-	n := &network{}
+	n := &network{most: g.Limits.withDefaults().Traffic, rest: new(traffic)}
 	// The sandbox outlives the operation that started it, and ends the proxy itself. What the proxy takes is that of the commands.
 	ctx = abi.WithWork(context.WithoutCancel(ctx), func(took time.Duration) error { return abi.Work(n.payer(), took) }) //nolint:contextcheck // that of the command that pays
 	var err error
@@ -60,7 +74,8 @@ func newNetwork(ctx context.Context, site *capability.Site, g Rights, log *slog.
 			n.refused(e)
 			log.Info("a sandbox's connection is refused", "error", e)
 		},
-		Charge: func(bytes int) error { return abi.Charge(n.payer(), bytes) }, //nolint:contextcheck // that of the command that pays
+		Charge: n.carry, //nolint:contextcheck // the command that pays has the context
+		Limits: egress.Limits{Bytes: unlimited},
 	})
 	return n, err
 }
@@ -119,6 +134,25 @@ func (n *network) close() error {
 	return err
 }
 
+// carry counts bytes, for the call of the command that pays.
+func (n *network) carry(bytes int) error {
+	if err := abi.Charge(n.payer(), bytes); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	counts := n.rest
+	if len(n.running) > 0 {
+		counts = n.running[len(n.running)-1].traffic
+	}
+	n.mu.Unlock()
+	if counts.bytes.Add(int64(bytes)) <= n.most {
+		return nil
+	}
+	over := abi.Errorf(abi.CodeExhausted, "traffic of the sandbox in one call: %s", showSize(n.most))
+	n.refused(over)
+	return over
+}
+
 // payer is the context of the newest command. Between commands, what is still under way is carried for nobody.
 func (n *network) payer() context.Context {
 	n.mu.Lock()
@@ -148,7 +182,7 @@ func (n *network) refused(e *abi.Error) {
 }
 
 func (n *network) begin(ctx context.Context) *user {
-	u := &user{ctx, map[string]bool{}}
+	u := &user{ctx, abi.OfCall(ctx, trafficKey{n.most}, func() *traffic { return new(traffic) }), map[string]bool{}}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.running = append(n.running, u)

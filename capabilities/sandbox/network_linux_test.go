@@ -98,6 +98,46 @@ func (p *purse) Charge(n int64) error {
 	return nil
 }
 
+// TestTraffic has calls use one container, and more of its network together than one of them may.
+func TestTraffic(t *testing.T) {
+	server := httptest.NewServer(nethttp.HandlerFunc(func(w nethttp.ResponseWriter, _ *nethttp.Request) { _, _ = w.Write(make([]byte, 700_000)) }))
+	defer server.Close()
+	rule, err := http.ParseRule(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := home(t)
+	o.Site = capability.NewSite(t.TempDir(), func(capability.Level, string) {})
+	defer func() { _ = o.Site.Close() }()
+	grant, err := sandbox.New(o, sandbox.Rights{Image: "host", Limits: sandbox.Limits{Traffic: 1 << 20}, Network: []http.Rule{rule}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lasting := grant.Lasting()
+	defer func() {
+		if err := lasting.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for range 3 {
+		opened, err := lasting.Open(abi.WithCall(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := opened.(*sandbox.Sandbox)
+		get := "curl -s --noproxy '' -o f " + server.URL + "; stat -c %s f"
+		if got := run(t, s, get); got.stdout != "700000\n" || got.stderr != "" {
+			t.Errorf("the first request of a call: %q %q", got.stdout, got.stderr)
+		}
+		if got := run(t, s, "rm f; "+get); got.stdout == "700000\n" || !strings.Contains(got.stderr, "stile: exhausted: traffic of the sandbox in one call: 1MiB") {
+			t.Errorf("the second request of a call: %q %q", got.stdout, got.stderr)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestEachPays has two calls use one container. Each is charged for what its own commands carry, and a call without bytes left gets nothing
 // from a server.
 func TestEachPays(t *testing.T) {

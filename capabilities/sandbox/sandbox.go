@@ -33,18 +33,21 @@ type Limits struct {
 	Processes int64
 	// Time is how long one command may take. Default 10 minutes.
 	Time time.Duration
+	// Traffic is how many bytes the commands of one call may send to and get from servers. Default 1 GiB.
+	Traffic int64
 }
 
 // Defaults and the most that a grant can ask for.
 var (
-	defaults = Limits{1 << 30, 2 << 30, 1, 256, 10 * time.Minute}
-	most     = Limits{64 << 30, 256 << 30, 64, 8192, 24 * time.Hour}
+	defaults = Limits{1 << 30, 2 << 30, 1, 256, 10 * time.Minute, 1 << 30}
+	most     = Limits{64 << 30, 256 << 30, 64, 8192, 24 * time.Hour, 1 << 40}
 )
 
 func (l Limits) withDefaults() Limits {
 	return Limits{
 		cmp.Or(l.Memory, defaults.Memory), cmp.Or(l.Disk, defaults.Disk), cmp.Or(l.CPU, defaults.CPU),
 		cmp.Or(l.Processes, defaults.Processes), cmp.Or(l.Time, defaults.Time),
+		cmp.Or(l.Traffic, defaults.Traffic),
 	}
 }
 

@@ -584,7 +584,7 @@ func TestDockersAreRefused(t *testing.T) {
 		t.Errorf("another machine's: %v", err)
 	}
 	t.Setenv("DOCKER_HOST", "unix://"+t.TempDir()+"/nothing")
-	if _, err := Start(t.Context(), Options{Dir: t.TempDir(), Runtime: "docker"}, Root{}, testLimits); !errors.Is(err, ErrUnavailable) {
+	if _, err := Start(t.Context(), Options{Dir: t.TempDir(), Runtime: "docker"}, Root{}, testLimits); !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "its daemon does not run: nothing listens on /") {
 		t.Errorf("none: %v", err)
 	}
 	usual, err := dockerd.Start(t.Context(), false, nil)

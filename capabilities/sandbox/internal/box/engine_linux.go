@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -128,10 +129,32 @@ func (e *engine) output(ctx context.Context, b *Box, stdin io.Reader, args ...st
 	return strings.TrimSpace(out.String()), nil
 }
 
+// answers says why nothing answers at docker's socket, in words that docker's versions do not change.
+func (e *engine) answers(ctx context.Context) error {
+	at := strings.TrimPrefix(e.host, "unix://")
+	if at == "" {
+		at = "/var/run/docker.sock"
+	}
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", at)
+	if err == nil {
+		return conn.Close()
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) {
+		return fmt.Errorf("docker is installed, but its daemon does not run: nothing listens on %s; start it, as with systemctl start docker, or have DOCKER_HOST name another socket", at)
+	}
+	return fmt.Errorf("docker's daemon cannot be reached on %s: %s", at, reason(err))
+}
+
 // admit refuses a docker that cannot keep what a box promises.
 func (e *engine) admit(ctx context.Context, b *Box, o Options) error {
 	if !e.docker {
 		return nil
+	}
+	if err := e.answers(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	text, err := e.output(ctx, b, nil, "info", "--format", "{{json .}}")
 	if err != nil {
