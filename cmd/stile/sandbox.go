@@ -194,7 +194,7 @@ type imagePull struct {
 func (*imagePull) Help() string {
 	return `A tag is looked up once. Everything else is fetched by digest and checked while it is unpacked. Of several platforms, the command takes this machine's. It prints the digest of the image, to pull the same one again. The registry must have https, unless it has a loopback address.
 
-The command ends if nothing arrives for half a minute. A layer whose connection breaks is continued. Nothing stays of a pull that fails or is killed. The image's bounds are 32 GiB as it is in the registry, 32 GiB of files, 4,000,000 of them, and 512 layers. Devices, owners, and setuid and setgid bits are left out.
+The command ends if nothing arrives for half a minute. A layer whose connection breaks is continued. A pull that the registry, Ctrl-C or a kill ended goes on where it was: what came of its layers is kept for a day. Nothing else stays of a pull that fails. The image's bounds are 32 GiB as it is in the registry, 32 GiB of files, 4,000,000 of them, and 512 layers. Devices, owners, and setuid and setgid bits are left out.
 
 Examples:
 

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -48,7 +50,8 @@ var (
 
 // Image pulls the image that ref names by tag or by digest, for this machine's platform, and keeps it in dir under a name. It looks up a tag
 // once. Everything else is fetched by digest and checked against it while it is unpacked: see [images.Import], which also says what is left
-// out. A layer whose connection breaks is continued where it broke, if the registry can do that. The image's Digest is that of its manifest,
+// out. A layer whose connection breaks is continued where it broke, if the registry can do that. So is one of a pull that
+// ctx, the registry or a kill ended within the last day: what came of its layers stays in dir until an image has them. The image's Digest is that of its manifest,
 // to pull the same image again by. It ends with ctx. An error is an *[Error], and leaves what was there before.
 func Image(ctx context.Context, dir, name, ref string, o Options) (images.Image, error) {
 	to := registry.Options{Username: o.Username, Password: o.Password, RootCAs: o.RootCAs, PlainHTTP: o.PlainHTTP, Metadata: images.MaxDocument, Dial: o.dial}
@@ -82,9 +85,18 @@ func image(ctx context.Context, dir, name, ref string, o Options, to registry.Op
 	if o.pause == 0 {
 		o.pause = time.Second
 	}
-	return images.Import(ctx, dir, name, images.Origin{
-		Source: &source{c, d.Digest, root, o.pause}, Roots: []v1.Descriptor{d}, Name: "OCI image " + ref, Progress: o.Progress,
-	})
+	k := newKept(dir)
+	for {
+		s := &source{Client: c, digest: d.Digest, root: root, pause: o.pause, kept: k}
+		i, err := images.Import(ctx, dir, name, images.Origin{Source: s, Roots: []v1.Descriptor{d}, Name: "OCI image " + ref, Progress: o.Progress})
+		// What came is worth keeping if the registry, or the caller, ended the pull.
+		failed := k.close(err != nil && (s.broken || ctx.Err() != nil))
+		again := err != nil && ctx.Err() == nil && !s.broken && (k.bytes > 0 || errors.Is(err, syscall.ENOSPC)) && !k.off
+		if !again {
+			return i, errors.Join(err, failed)
+		}
+		k.off = true // it may be that what was kept is damaged, or that there is no room for it
+	}
 }
 
 // source has the blobs of a repository, and the document that the reference names.
@@ -93,6 +105,8 @@ type source struct {
 	digest digest.Digest
 	root   []byte
 	pause  time.Duration
+	kept   *kept
+	broken bool // the registry did not send all of a layer
 }
 
 // Blob implements [images.Source].
@@ -105,11 +119,24 @@ func (s *source) Blob(ctx context.Context, d v1.Descriptor) (io.ReadCloser, erro
 	case isManifest(d.MediaType):
 		return s.Manifests().Fetch(ctx, d)
 	}
-	body, err := s.Blobs().Fetch(ctx, d)
-	if err != nil {
+	l := &layer{ctx: ctx, source: s, descriptor: d, tries: maxTries}
+	if isLayer(d.MediaType) {
+		l.file, l.has = s.kept.layer(d)
+	}
+	if l.has > 0 {
+		l.ReadCloser = io.NopCloser(io.NewSectionReader(l.file, 0, l.has))
+		return l, nil
+	}
+	if err := l.fetch(); err != nil {
+		s.broken = true
 		return nil, err
 	}
-	return &layer{ReadCloser: body, ctx: ctx, source: s, descriptor: d, tries: maxTries}, nil
+	return l, nil
+}
+
+// isLayer reports whether something is a layer, and not the configuration of an image.
+func isLayer(mediaType string) bool {
+	return strings.Contains(mediaType, "layer") || strings.Contains(mediaType, "rootfs")
 }
 
 // isManifest reports whether a registry keeps something among its manifests.
@@ -133,16 +160,30 @@ type layer struct {
 	descriptor v1.Descriptor
 	at         int64 // bytes that were read
 	tries      int
+	file       *os.File // where it is kept, or nil
+	has        int64    // bytes of the file from earlier pulls, which are read first
 }
 
 // Read implements [io.Reader].
 func (l *layer) Read(p []byte) (int, error) {
 	for {
 		n, err := l.ReadCloser.Read(p)
+		if l.file != nil && n > 0 && l.at >= l.has && l.at < l.descriptor.Size {
+			if _, err := l.file.WriteAt(p[:n], l.at); err != nil {
+				_, l.file = l.file.Truncate(l.at), nil // there is no room to keep it
+			}
+		}
 		l.at += int64(n)
 		switch {
 		case n > 0 || err == nil:
 			return n, nil // an error comes again
+		case l.has > 0 && l.at == l.has && l.at < l.descriptor.Size: // what was kept ends here
+			l.has = 0
+			if err := l.fetch(); err != nil {
+				l.source.broken = true
+				return 0, err
+			}
+			continue
 		case !errors.Is(err, io.EOF):
 		case l.at >= l.descriptor.Size:
 			return 0, io.EOF
@@ -150,10 +191,12 @@ func (l *layer) Read(p []byte) (int, error) {
 			err = io.ErrUnexpectedEOF
 		}
 		if l.ctx.Err() != nil || l.tries == 0 || l.at >= l.descriptor.Size {
+			l.source.broken = true
 			return 0, err
 		}
 		l.tries--
 		if failed := l.again(); failed != nil {
+			l.source.broken = true
 			return 0, errors.Join(err, failed)
 		}
 	}
@@ -166,19 +209,29 @@ func (l *layer) again() error {
 	case <-l.ctx.Done():
 		return l.ctx.Err()
 	}
+	return l.fetch()
+}
+
+// fetch opens the body from where it was read to.
+func (l *layer) fetch() error {
 	body, err := l.source.Blobs().Fetch(l.ctx, l.descriptor)
 	if err != nil {
 		return err
 	}
-	if ranged, ok := body.(io.Seeker); ok {
+	ranged, ok := body.(io.Seeker)
+	switch {
+	case l.at == 0:
+	case ok:
 		_, err = ranged.Seek(l.at, io.SeekStart)
-	} else {
+	default:
 		_, err = io.CopyN(io.Discard, body, l.at)
 	}
 	if err != nil {
 		return errors.Join(err, body.Close())
 	}
-	_ = l.Close() // it is broken
+	if l.ReadCloser != nil {
+		_ = l.Close() // it is broken, or all of it was read
+	}
 	l.ReadCloser = body
 	return nil
 }

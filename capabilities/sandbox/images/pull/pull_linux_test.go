@@ -19,6 +19,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
@@ -387,6 +388,11 @@ func TestHostileRegistry(t *testing.T) {
 		if err != nil && strings.ContainsAny(err.Error(), "\x1b\x00\u202e") {
 			t.Errorf("%s: the error is not printable: %q", c.name, err)
 		}
+		if strings.HasPrefix(c.name, "a layer that ends early") { // what came of it may help the next pull
+			if err := os.RemoveAll(filepath.Join(dir, ".layers")); err != nil {
+				t.Error(err)
+			}
+		}
 		if err != nil {
 			left(t, dir, "x")
 		}
@@ -563,7 +569,6 @@ func TestCancelled(t *testing.T) {
 			return false
 		}
 		w.Header().Set("Content-Length", strconv.FormatInt(good.Size, 10))
-		_, _ = w.Write(make([]byte, 1000))
 		_ = http.NewResponseController(w).Flush()
 		cancel()
 		<-r.Context().Done()
@@ -614,6 +619,160 @@ func TestKilled(t *testing.T) {
 		t.Error(err)
 	}
 	left(t, dir, "x")
+}
+
+// TestResumed ends pulls in every way, and pulls again. Layers that came are not asked for again, and of one that came in part, the rest is.
+func TestResumed(t *testing.T) {
+	h, host := serve(t)
+	p := publish(t, host)
+	noise := make([]byte, 600_000)
+	for i := range noise {
+		noise[i] = byte(i * i * i >> 7)
+	}
+	firstText, secondText := archive(t, map[string]string{"a": string(noise)}), archive(t, map[string]string{"b": string(noise)})
+	first, second := p.put(v1.MediaTypeImageLayer, firstText, ""), p.put(v1.MediaTypeImageLayer, secondText, "")
+	p.image("1", first, second)
+	ref := host + "/team/tools:1"
+	const part = 300_000
+	// asked are where the bytes of each layer began that were asked for last.
+	var mu sync.Mutex
+	asked := map[digest.Digest]int{}
+	// halt has the second layer stop after its first part, until it is over.
+	var halting bool
+	var began func()
+	var ended <-chan struct{}
+	serving := func(halt bool, begun func(), over <-chan struct{}) {
+		mu.Lock()
+		defer mu.Unlock()
+		clear(asked)
+		halting, began, ended = halt, begun, over
+	}
+	h.attack = func(w http.ResponseWriter, r *http.Request) bool {
+		for d, text := range map[digest.Digest][]byte{first.Digest: firstText, second.Digest: secondText} {
+			if !get(r, d.String()) {
+				continue
+			}
+			from := 0
+			w.Header().Set("Accept-Ranges", "bytes")
+			if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &from); err == nil {
+				w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, len(text)-1, len(text)))
+			}
+			w.Header().Set("Content-Length", strconv.Itoa(len(text)-from))
+			if from > 0 {
+				w.WriteHeader(http.StatusPartialContent)
+			}
+			mu.Lock()
+			asked[d] = from
+			halt, begun, over := halting, began, ended
+			mu.Unlock()
+			if !halt || d == first.Digest {
+				_, _ = w.Write(text[from:])
+				return true
+			}
+			_, _ = w.Write(text[from:part])
+			_ = http.NewResponseController(w).Flush()
+			begun()
+			select {
+			case <-over:
+			case <-r.Context().Done():
+			}
+			return true
+		}
+		return false
+	}
+	has := func(dir string) int64 {
+		info, err := os.Stat(filepath.Join(dir, ".layers", second.Digest.Encoded()))
+		if err != nil {
+			return 0
+		}
+		return info.Size()
+	}
+	arrived := func(dir string) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); has(dir) < part && time.Now().Before(end); {
+			runtime.Gosched()
+		}
+	}
+	whole := func(dir string, want map[digest.Digest]int) {
+		t.Helper()
+		serving(false, nil, nil)
+		if _, err := pull.Image(t.Context(), dir, "x", ref, plain); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"a", "b"} {
+			if text, err := os.ReadFile(filepath.Join(dir, "x", "root", name)); err != nil || !bytes.Equal(text, noise) {
+				t.Errorf("%s has %d bytes, %v", name, len(text), err)
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !maps.Equal(asked, want) {
+			t.Errorf("asked for %v, want %v", asked, want)
+		}
+		left(t, dir, "x")
+	}
+
+	all, rest := map[digest.Digest]int{first.Digest: 0, second.Digest: 0}, map[digest.Digest]int{second.Digest: part}
+
+	t.Run("killed", func(t *testing.T) {
+		dir, over := t.TempDir(), make(chan struct{})
+		serving(true, func() {}, over)
+		program := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this very program
+		program.Env = append(os.Environ(), pulling+"="+ref+" "+dir)
+		if err := program.Start(); err != nil {
+			t.Fatal(err)
+		}
+		arrived(dir)
+		_ = program.Process.Kill()
+		_ = program.Wait() // it was killed
+		close(over)
+		whole(dir, rest)
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		dir := t.TempDir()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		serving(true, func() { go func() { arrived(dir); cancel() }() }, nil)
+		if _, err := pull.Image(ctx, dir, "x", ref, plain); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		left(t, dir, ".layers")
+		whole(dir, rest)
+	})
+	t.Run("damaged", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(dir, ".layers"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for d, text := range map[digest.Digest][]byte{first.Digest: make([]byte, len(firstText)), second.Digest: []byte("no layer")} {
+			if err := os.WriteFile(filepath.Join(dir, ".layers", d.Encoded()), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		whole(dir, all)
+	})
+	t.Run("old", func(t *testing.T) {
+		dir := t.TempDir()
+		old := filepath.Join(dir, ".layers", strings.Repeat("0", 64))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(old), 0o700), os.WriteFile(old, nil, 0o600), os.Chtimes(old, time.Now(), time.Now().Add(-25*time.Hour))); err != nil {
+			t.Fatal(err)
+		}
+		whole(dir, all)
+	})
+	t.Run("twice at once", func(t *testing.T) {
+		dir := t.TempDir()
+		serving(false, nil, nil)
+		var both sync.WaitGroup
+		for _, name := range []string{"x", "y"} {
+			both.Go(func() {
+				if _, err := pull.Image(t.Context(), dir, name, ref, plain); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		both.Wait()
+		left(t, dir, "x", "y")
+	})
 }
 
 // TestFullDisk pulls onto a disk that is too small, and again when there is room.
