@@ -74,7 +74,7 @@ func newNetwork(ctx context.Context, site *capability.Site, g Rights, log *slog.
 			n.refused(e)
 			log.Info("a sandbox's connection is refused", "error", e)
 		},
-		Charge: n.carry, //nolint:contextcheck // the command that pays has the context
+		Charge: n.carry,
 		Limits: egress.Limits{Bytes: unlimited},
 	})
 	return n, err
