@@ -18,8 +18,8 @@ const BodyTool = "code"
 
 // The lines around a body are JavaScript, which is valid in each language that a body may have.
 const (
-	bodyHead = `import { extension } from "stile"; export default extension({ tools: { code: { description: "Code", run: async ({ input }, env) => { let tools; try { tools = env.tools; } catch {} {` + "\n"
-	bodyTail = "\n} } } } });"
+	bodyHead = `export default { "stile:body": true, run: async (input, env, tools) => {{` + "\n"
+	bodyTail = "\n}} };"
 )
 
 // bodyDefinitions are what every body exports. So nobody has to ask it, and only this tool can be called.

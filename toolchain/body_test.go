@@ -2,6 +2,7 @@ package toolchain_test
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -34,13 +35,13 @@ func TestBody(t *testing.T) {
 		{"return 1\n/*", "", "code.ts:2:3: Expected \"*/\" to terminate", new(*toolchain.BuildError)},
 		{"if (input) {\n return 1", "", "code.ts:2:10: Expected", new(*toolchain.BuildError)},
 		{"if (input) {\u2028 return 1", "", "code.ts:2:10: Expected", new(*toolchain.BuildError)},
-		{"return 1 }", "", "code.ts:1:11: Expected", new(*toolchain.BuildError)},
+		{"return 1 }", "", "code.ts:1:11: Unexpected", new(*toolchain.BuildError)},
 		{"import x from './y'", "", "code.ts:1:8: this code cannot import", new(*toolchain.BuildError)},
 		{"const a = 1\nimport {\n x } from 'fs'", "", "code.ts:2:8: this code cannot import", new(*toolchain.BuildError)},
 		{"const a = 1\nexport default a", "", "code.ts:2:1: this code cannot export", new(*toolchain.BuildError)},
 		{"const a = 1\nreturn import('./y')", "", `code.ts:2:15: "./y" cannot be imported`, new(*toolchain.BuildError)},
 		{"const a = 1\nthrow new Error('no')", "", "no", new(*host.GuestError)},
-		{"} } } } });\nthrow new Error('early'); ({ a: { b: { c: { d: {", "", "code.ts:2:11: top-level code threw early", new(*toolchain.BuildError)},
+		{"}} };\nthrow new Error('early'); {{{", "", "code.ts:2:11: top-level code threw early", new(*toolchain.BuildError)},
 	} {
 		r, err := e.Do(t.Context(), toolchain.Body(toolchain.Program{Name: "code.ts", Text: c.text}), host.Request{Tool: toolchain.BodyTool, Input: []byte(c.input)})
 		switch {
@@ -53,6 +54,52 @@ func TestBody(t *testing.T) {
 		}
 		if failed := (*host.GuestError)(nil); errors.As(err, &failed) && !strings.Contains(failed.Failure.Stack, "code.ts:2:11") {
 			t.Errorf("%s: the stack is %s", c.text, failed.Failure.Stack)
+		}
+	}
+}
+
+var frameColumn = regexp.MustCompile(`(:\d+):\d+\)`)
+
+// TestErasedBody runs bodies twice, once in a form that esbuild compiles. Both have the same lines in errors and in stacks.
+func TestErasedBody(t *testing.T) {
+	_, e := newEvaluator(t, host.Limits{})
+	for _, c := range []string{
+		`throw new Error("a")`,
+		"const n: number = 1;\n  if (n > 0) throw new TypeError(`b${n as any}`)",
+		"const é = 'ü😀', f = (text: string): never => { throw new RangeError(text) };\nreturn f(é)",
+		"const é = 'ü😀'; /* 😀 */ null!.x",
+		"const é = 'ü😀'; /* 😀 */ try { null!.x } catch (e) { throw new Error(e.stack) }",
+		"interface A { a: string }\nfunction deep(a: A | undefined, depth = 0): string {\n  if (depth === 3) return a!.a.b;\n  return deep(a, depth + 1);\n}\ndeep(undefined);",
+		"try { null.x } catch (e) { throw new Error(e.stack) }",
+		"try { undefined.x(1,\n 2) } catch (cause: any) { throw new Error('d', { cause }) }",
+		"const list: string[] = ['a'];\r\n\r\nlist.map((x) => x.no.such);",
+		"console.log(1);\n[1].forEach((x): void => { x() });",
+		"let a = 1;\nlet a = 2;",
+		"for (const x of 5) {}",
+		"(1 as any)();",
+		"1 = 2",
+		"function f() { await 1 }",
+		"/(/.test('x')",
+	} {
+		var texts [2]string
+		for i, text := range []string{c, c + "\nclass Compiled {}"} {
+			_, err := e.Do(t.Context(), toolchain.Body(toolchain.Program{Text: text}), host.Request{Tool: toolchain.BodyTool})
+			if err == nil {
+				t.Errorf("%s: it did not fail", text)
+				continue
+			}
+			texts[i] = err.Error()
+			if failed, ok := errors.AsType[*host.GuestError](err); ok {
+				texts[i] += "\n" + failed.Failure.Stack
+			}
+		}
+		if !strings.Contains(c, "é") { // elsewhere they may mean another token of the call
+			for i := range texts {
+				texts[i] = frameColumn.ReplaceAllString(texts[i], "$1)")
+			}
+		}
+		if texts[0] != texts[1] {
+			t.Errorf("%s:\n%s\nand compiled:\n%s", c, texts[0], texts[1])
 		}
 	}
 }

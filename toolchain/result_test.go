@@ -62,6 +62,8 @@ func TestResults(t *testing.T) {
 		{code: `return new URLSearchParams("a=b")`, lost: `result is a URLSearchParams`},
 		{code: `return new Response("a")`, lost: `result is a Response`},
 		{code: `return { n: 1n }`, lost: `result.n is a BigInt`},
+		{code: `return [Object(5n)]`, lost: `result[0] is a BigInt, which JSON cannot carry; write Number(value), or String(value)`},
+		{code: `return { s: Object(Symbol()) }`, lost: `result.s is a Symbol, which JSON cannot carry; write its description`},
 		{code: `return { f() {} }`, lost: `result.f is a function`},
 		{code: `return { rows: [1, undefined, 3] }`, lost: `result.rows[1] is undefined, which JSON cannot carry; write null`},
 		{code: `return [undefined]`, lost: `result[0] is undefined`},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/internal/calls"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/lazyregexp"
@@ -181,8 +182,12 @@ func (g Rights) Describe() []string {
 	if l.Runs > 1 {
 		often = fmt.Sprintf("%d times", l.Runs)
 	}
-	return append(lines, fmt.Sprintf("may run code %s a call, each time with %s of processor time, %s of memory, %s of code and input, and %s of result",
-		often, showTime(l.CPU), showSize(l.Memory), printable.Size(l.Bytes), printable.Size(l.Bytes)))
+	memory := showSize(l.Memory) + " of memory"
+	if together := min(l.Runs, calls.MaxRunning); together > 1 {
+		memory += fmt.Sprintf(" (%s if %d run at once)", printable.Size(int64(together)*l.Memory), together)
+	}
+	return append(lines, fmt.Sprintf("may run code %s a call, each time with %s of processor time, %s, %s of code and input, and %s of result",
+		often, showTime(l.CPU), memory, printable.Size(l.Bytes), printable.Size(l.Bytes)))
 }
 
 // Authority implements [capability.Grant].

@@ -118,7 +118,7 @@ func TestDescribe(t *testing.T) {
 		{Rights{}, []string{
 			"may run code that it gets when it is called, such as a model's. Nobody reviews that code: you approve it here, unseen",
 			"that code gets none of the other bindings: it can compute, tell the time and return a result",
-			"may run code 100 times a call, each time with 1 s of processor time, 64 MiB of memory, 256 KiB of code and input, and 256 KiB of result",
+			"may run code 100 times a call, each time with 1 s of processor time, 64 MiB of memory (6400 MiB if 100 run at once), 256 KiB of code and input, and 256 KiB of result",
 		}},
 		{Rights{Env: []string{"api", "notes"}, Limits: Limits{Runs: 1, CPU: 3 * time.Second, Memory: 1 << 20, Bytes: 7}}, []string{
 			"may run code that it gets when it is called, such as a model's. Nobody reviews that code: you approve it here, unseen",

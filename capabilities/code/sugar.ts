@@ -24,7 +24,9 @@ function details(pending: Raw): object {
 
 export default function code(raw: Raw): object {
   return {
-    execute: async (text: string, { input = null, env = {}, name = "code.ts" }: Options = {}) => {
+    execute: async (text: string, options?: Options | null) => {
+      if (typeof (options ?? {}) !== "object") throw new TypeError("execute(code, options): options are an object with input, env and name");
+      const { input = null, env = {}, name = "code.ts" } = options ?? {};
       const pending: Raw = ask(() => raw.start(text, name, toJson(input, "input"), passed(env)));
       await wait(pending.subscribe());
       try {

@@ -19,6 +19,7 @@ import (
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/ladder"
 	"github.com/stilehost/stile/model"
 	"github.com/stilehost/stile/secret"
 	"github.com/stilehost/stile/toolchain"
@@ -42,6 +43,7 @@ type failure struct {
 	Unbound string `json:"unbound,omitempty"`
 	// bindable is set if the command has --bind. manifest is the manifest beside the source that binds Unbound.
 	bindable bool
+	bare     bool // see boundError
 	manifest string
 	// Failure is what the tool reported, with its stack mapped to the author's source.
 	Failure *abi.Failure `json:"failure,omitempty"`
@@ -108,6 +110,8 @@ func (s *streams) report(err error, json bool) int {
 	switch {
 	case f.manifest != "":
 		text += "\nThis flag would bind it, as the manifest asks:\n    " + flagOf("manifest", printable.Line(f.manifest))
+	case f.Unbound != "" && f.bare:
+		text += "\nNo binding of the ladder is called so. Write an extension, and ask for it in its manifest"
 	case f.Unbound != "":
 		part := "\nThis part of the manifest would bind it:"
 		if f.bindable {
@@ -161,7 +165,7 @@ func explain(err error) failure {
 		Stage: sorted.Stage, Known: sorted.Known, Unbound: sorted.Unbound,
 	}
 	if bound, ok := errors.AsType[*boundError](err); ok {
-		f.bindable = true
+		f.bindable, f.bare = !bound.bare, bound.bare
 		if f.Unbound != "" && bound.file != "" {
 			f.manifest = manifestThatBinds(bound.file, f.Unbound)
 		}
@@ -197,6 +201,9 @@ func (f *failure) deny(err error, d abi.Denial, above *lifecycle.CeilingError) {
 	f.Message = d.Text()
 	if bound := (*boundError)(nil); errors.As(err, &bound) {
 		f.Bind = bound.remedy(d)
+		if tool, _, _ := strings.Cut(d.Operation, ":"); bound.bare && (d.Binding != ladder.ToolsBinding || isOfLadder(tool)) {
+			return
+		}
 	}
 	if above != nil { // the manifest has the remedy already
 		f.Message = printable.Text(above.Error())

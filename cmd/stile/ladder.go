@@ -70,7 +70,7 @@ func (c *ladderCommand) Run(ctx context.Context, s *streams) error {
 	if c.Task == "" && c.Code == "" {
 		return c.list(s, highest, bindings)
 	}
-	tool := slices.ContainsFunc(ladder.Tools(), func(t ladder.Tool) bool { return t.Name == c.Task })
+	tool := isOfLadder(c.Task)
 	code := codeCommand{File: c.Task, Code: c.Code, callFlags: callFlags{inputFlags: c.inputFlags}}
 	var program ladder.Code
 	if !tool {
@@ -134,11 +134,16 @@ func (c *ladderCommand) Run(ctx context.Context, s *streams) error {
 		case errors.As(err, new(*lifecycle.PackagesError)):
 			return &usageError{err}
 		case err != nil:
-			return &boundError{error: err, specs: c.specs()}
+			return &boundError{error: err, specs: c.specs(), bare: true}
 		}
 		_, err = fmt.Fprintf(s.out, "%s\n", escape(result.Output))
 		return err
 	})
+}
+
+// isOfLadder reports whether a tool is one of the ladder's own.
+func isOfLadder(tool string) bool {
+	return slices.ContainsFunc(ladder.Tools(), func(t ladder.Tool) bool { return t.Name == tool })
 }
 
 // specs are the bindings of the command line and the default one.

@@ -15,6 +15,7 @@ type boundError struct {
 	error
 	specs []string
 	file  string // the source that a manifest could be beside; empty if the call has one
+	bare  bool   // the call has no manifest, and the tools of extensions that it calls have their own
 }
 
 func (e *boundError) Unwrap() error { return e.error }

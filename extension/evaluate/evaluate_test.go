@@ -441,6 +441,19 @@ func TestNestedCode(t *testing.T) {
 	}
 }
 
+// TestOptions calls execute with options that are none.
+func TestOptions(t *testing.T) {
+	b := newBench(t, host.Options{})
+	c := b.tool(t, `const run = (options: any) => caught(async () => (await env.runner.execute("return input", options)).result);
+		return [await run(undefined), await run(null), await run({ input: null }), await run({ input: 0 }), await run(5), await run("a"), await run({ input: Object(5n) })]`)
+	r, err := c.Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"runner": b.runner(code.Rights{})}})
+	const options = `"undefined | execute(code, options): options are an object with input, env and name"`
+	want := `[null,null,null,0,` + options + `,` + options + `,"undefined | input is a BigInt, which JSON cannot carry; write Number(value), or String(value)"]`
+	if err != nil || string(r.Output) != want {
+		t.Errorf("got %s, %v", r.Output, err)
+	}
+}
+
 // TestManyRuns starts a thousand runs at once. Whatever the call may hold for a time, all of them end.
 func TestManyRuns(t *testing.T) {
 	b := newBench(t, host.Options{})

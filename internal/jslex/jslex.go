@@ -97,7 +97,8 @@ func (l *Lexer) Next() (Token, bool) {
 	t.End = int32(l.at)
 	if t.Kind == Comment {
 		t.After = l.previous
-		l.newline = l.newline || strings.ContainsAny(l.text[t.Start:t.End], LineEnds)
+		comment := l.text[t.Start:t.End]
+		l.newline = l.newline || lineOf(comment) < len(comment)
 	} else {
 		l.previous, l.newline = t.After, false
 	}
@@ -355,10 +356,7 @@ func (l *Lexer) letters() {
 // slashes counts the slashes in the rest of the line.
 func (l *Lexer) slashes() int {
 	rest := l.text[l.at:]
-	if end := strings.IndexAny(rest, LineEnds); end >= 0 {
-		rest = rest[:end]
-	}
-	return strings.Count(rest, "/")
+	return strings.Count(rest[:lineOf(rest)], "/")
 }
 
 func (l *Lexer) word(t *Token) {
@@ -463,12 +461,19 @@ func (l *Lexer) skipSpace() {
 	}
 }
 
-func (l *Lexer) skipLine() {
-	if end := strings.IndexAny(l.text[l.at:], LineEnds); end >= 0 {
-		l.at += end
-	} else {
-		l.at = len(l.text)
+func (l *Lexer) skipLine() { l.at += lineOf(l.text[l.at:]) }
+
+// lineOf returns the length of the first line of text, without its end.
+func lineOf(text string) int {
+	for i := range len(text) {
+		switch text[i] {
+		case '\n', '\r', 0xe2: // the latter begins U+2028 and U+2029
+			if LineEnd(text[i:]) > 0 {
+				return i
+			}
+		}
 	}
+	return len(text)
 }
 
 // peek returns the byte n after this one. It returns 0 beyond the end.

@@ -78,4 +78,4 @@ const handler: ProxyHandler<Made> = {
 };
 
 /** The bindings of a call as an object, the `env` of a tool's run. */
-export const environment: object = new Proxy(made, handler);
+export const environment: Record<string, object> = new Proxy(made, handler);

@@ -1,6 +1,6 @@
 // The exports of stile:extension/evaluator: an extension whose code comes with the call.
 import { evaluate, implement } from "./bindings";
-import { register } from "./extension";
+import { register, registerBody } from "./extension";
 import { topLevelFailure } from "./failure";
 import { forget } from "./resources";
 import { bundle, mapStacks } from "./stack";
@@ -16,7 +16,7 @@ implement("stile:extension/evaluator", {
       mapStacks(at < 0 ? undefined : code.slice(at + mark.length));
       return evaluate(code, bundle);
     },
-    returned: (module) => register(module.default),
+    returned: ({ default: made }) => (made?.["stile:body"] ? registerBody(made.run) : register(made)),
     thrown: topLevelFailure,
   },
 });

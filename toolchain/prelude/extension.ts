@@ -5,7 +5,7 @@ import { failure } from "./failure";
 import { toJson } from "./json";
 import { forget } from "./resources";
 import { inputSchema, outputSchema, type Validate } from "./schema";
-import { enter } from "./session";
+import { enter, kindOf } from "./session";
 
 interface Tool {
   definition: Definition;
@@ -40,29 +40,48 @@ export function extension(definition: { tools: Record<string, any> }): object {
 export function register(exported: unknown): void {
   const made = typeof exported === "object" && exported !== null ? declared.get(exported) : undefined;
   if (!made) throw new TypeError('the entry file must have `export default extension({ tools: ... })`, with extension from "stile"');
-  const serve: Handler = {
+  const run = (name: string, input: string) => {
+    const found = made.get(name);
+    if (!found) throw new WitError({ tag: "unknown-tool", val: name });
+    return found.validate ? validated(found, parse(input)) : found.written.run(parse(input), environment);
+  };
+  // It has all properties, because a prototype could have others.
+  const describe: Handler = { run: () => [...made.values()].map(({ definition }) => definition), returned: null, thrown: undefined };
+  serve(run, describe);
+}
+
+/** Serves the function that toolchain/body.go makes. Only replays ask for the tool; otherwise the host knows it. */
+export function registerBody(body: (input: unknown, env: object, tools: unknown) => unknown): void {
+  serve((_, input) => body(parse(input).input, environment, toolsOf()), describeBody);
+}
+
+const describeBody: Handler = { run: () => [tool("code", { description: "Code", run() {} }).definition], returned: null, thrown: undefined };
+
+/** env.tools, if there is such a binding. */
+function toolsOf(): unknown {
+  return kindOf("tools") && environment.tools;
+}
+
+function serve(run: (name: string, input: string) => unknown, describe: Handler): void {
+  const call: Handler = {
     run: (name: string, input: string, env: number) => {
       finish(); // of code that came with the call
       forget();
       enter(env);
-      const found = made.get(name);
-      if (!found) throw new WitError({ tag: "unknown-tool", val: name });
-      return found.validate ? validated(found, parse(input)) : found.written.run(parse(input), environment);
+      return run(name, input);
     },
     returned: (value) => toJson(value, "result"),
     thrown: failure,
   };
-  // It has all properties, because a prototype could have others.
-  const describe: Handler = { run: () => [...made.values()].map(({ definition }) => definition), returned: null, thrown: undefined };
-  implement("stile:extension/tools", { describe, call: serve });
-  implement(stepwise, { start: serve });
+  implement("stile:extension/tools", { describe, call });
+  implement(stepwise, { start: call });
 }
 
 async function validated(found: Tool, value: unknown): Promise<unknown> {
   return found.written.run(await found.validate!(value), environment);
 }
 
-function parse(input: string): unknown {
+function parse(input: string): any {
   try {
     return JSON.parse(input);
   } catch (error) {

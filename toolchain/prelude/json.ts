@@ -18,6 +18,8 @@ const opaque: Record<string, string> = {
   Error: "throw it, or write { name: error.name, message: error.message }",
   DOMException: "throw it, or write { name: error.name, message: error.message }",
   RegExp: "write regexp.source",
+  BigInt: "write Number(value), or String(value)",
+  Symbol: "write its description",
   ArrayBuffer: "write [...new Uint8Array(buffer)], or text",
   SharedArrayBuffer: "write [...new Uint8Array(buffer)], or text",
   DataView: "write numbers, or text",

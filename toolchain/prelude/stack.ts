@@ -145,7 +145,8 @@ let given: string | undefined;
 /** A map, with the mappings of each row of the bundle: column, source, line and column of each, all from 0. */
 interface Places {
   sources: string[];
-  rows: number[][];
+  /** Absent if the bundle is as its author wrote it. */
+  rows: number[][] | undefined;
   /** The number of first lines of the source that are not the author's. */
   above: number;
 }
@@ -165,7 +166,7 @@ function places(): Places | undefined {
       const text = given ?? sourceMap();
       if (text) {
         const { sources, mappings, above = 0 } = JSON.parse(text);
-        read = { sources, rows: decode(mappings), above };
+        read = { sources, rows: mappings === undefined ? undefined : decode(mappings), above };
       }
     } catch {
       // Keep the positions in the bundle.
@@ -191,6 +192,7 @@ function mapped(frames: string): string {
 
 /** The nearest mapping at or before a position in its row. */
 function find({ sources, rows, above }: Places, row: number, column: number): string | undefined {
+  if (!rows) return row < above ? undefined : `${sources[0]}:${row - above + 1}:${column + 1}`;
   const mappings = rows[row] ?? [];
   let low = 0;
   let high = mappings.length / 4;

@@ -73,11 +73,14 @@ func (r *Room) of(n int64) blob.Quotas {
 	return blob.Quotas{r.held, r.large}
 }
 
-// A tool that runs, or waits, takes the host about this much besides its input and its guest. One call has at most 1,000 of them at once,
-// through others included. All calls of the process have 10,000 of them, besides 16 for each call.
+// MaxRunning is how many tools and pieces of code one call has running at once, those through others included.
+const MaxRunning = 1_000
+
+// A tool that runs, or waits, takes the host about this much besides its input and its guest. All calls of the process have 10,000 of them,
+// besides 16 for each call.
 const (
 	perTool   = 8 << 10
-	maxTools  = 1_000 * perTool
+	maxTools  = MaxRunning * perTool
 	freeTools = 16 * perTool
 )
 
