@@ -24,12 +24,55 @@ func TestNamesInEnvs(t *testing.T) {
 	for err == nil {
 		_, err = table.add(&handle{value: large})
 	}
-	if !errors.As(err, &limit) || limit.Limit != "handles" || len(table.open) != 16 {
+	if !errors.As(err, &limit) || limit.Limit != "handles" || len(table.open) != maxNames {
 		t.Fatalf("%d envs, then %v", len(table.open), err)
 	}
 	table.remove(1)
 	if _, err := table.add(&handle{value: large}); err != nil {
 		t.Errorf("after one was dropped: %v", err)
+	}
+}
+
+// large is a value whose size a guest has chosen.
+type large string
+
+// Size implements [abi.Sized].
+func (l large) Size() int { return len(l) }
+
+// TestSizesOfHandles makes handles with values that are as large as allowed together, moves one into an env, and drops it there.
+func TestSizesOfHandles(t *testing.T) {
+	table := handles{open: map[abi.Rep]*handle{}, limit: 100}
+	one := large(strings.Repeat("x", 1000))
+	fill := func() (n int) {
+		t.Helper()
+		for {
+			_, err := table.add(&handle{value: one})
+			if limit, ok := errors.AsType[*LimitError](err); ok && limit.Limit == "handles" {
+				return n
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+	}
+	if n := fill(); n != 100*maxSizes/1000 {
+		t.Fatalf("%d handles of 1,000 bytes", n)
+	}
+	table.remove(1)
+	if _, err := table.add(&handle{value: environment{"a": &binding{value: one}, "b": &binding{value: one}}}); err == nil {
+		t.Error("an env holds more than is left")
+	}
+	in, err := table.add(&handle{value: environment{"a": &binding{value: one}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := fill(); n != 0 {
+		t.Errorf("%d handles beside those in an env", n)
+	}
+	table.remove(in)
+	if n := fill(); n != 1 {
+		t.Errorf("%d handles after the env was dropped", n)
 	}
 }
 

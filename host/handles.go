@@ -53,8 +53,12 @@ func sizeOf(v any) (n int) {
 	return n
 }
 
-// maxNames is how many names the envs of one call may have together, per handle that the call may have.
-const maxNames = 16
+// maxNames is how many names the envs of one call may have together, and maxSizes how many bytes its values, as sizeOf counts them, per handle
+// that the call may have. So the handles of a call take some 1 KiB each at most, whatever the guest passes.
+const (
+	maxNames = 2
+	maxSizes = 256
+)
 
 // name counts more names in an env.
 func (t *handles) name(n int) error {
@@ -69,6 +73,10 @@ func (t *handles) add(h *handle) (abi.Rep, error) {
 	if len(t.open) >= t.limit {
 		return 0, exceeded("handles", strconv.Itoa(t.limit))
 	}
+	size := sizeOf(h.value)
+	if t.sizes+size > maxSizes*t.limit {
+		return 0, exceeded("handles", fmt.Sprintf("%d bytes in handles", maxSizes*t.limit))
+	}
 	if e, ok := h.value.(environment); ok {
 		if err := t.name(len(e)); err != nil {
 			return 0, err
@@ -77,7 +85,7 @@ func (t *handles) add(h *handle) (abi.Rep, error) {
 	if _, ok := h.value.(*abi.Pollable); ok {
 		t.pending++
 	}
-	t.sizes += sizeOf(h.value)
+	t.sizes += size
 	t.next++
 	t.open[t.next] = h
 	return t.next, nil

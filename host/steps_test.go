@@ -207,7 +207,7 @@ type sized struct {
 
 func (b *sized) Size() int { return len(b.text) }
 func (b *sized) Split(context.Context) *sized {
-	return &sized{promised: b.promised, text: strings.Repeat("x", 4096)}
+	return &sized{promised: b.promised, text: strings.Repeat("x", 256)}
 }
 
 // closing is a box that is large and has to be closed.
@@ -240,7 +240,7 @@ func TestPackedHandlesCount(t *testing.T) {
 			(loop $l
 				(call $subset (local.get $env) (i32.const 8192) (i32.const 15) (i32.const 512))
 				(if (i32.load8_u (i32.const 512)) (then unreachable))
-				` + again("990"),
+				` + again("130"),
 		"boxes":                       `(loop $l (drop (call $split (local.get $box))) ` + again("990"),
 		"boxes in envs":               boxesInEnvs,
 		"boxes to be closed, in envs": boxesInEnvs,
@@ -279,7 +279,7 @@ func TestPackedHandlesCount(t *testing.T) {
 				others = append(others, packs(t, h, c, env))
 			}
 			used, count = heap()-used, h.Packed()-count
-			if used < 4<<20 || used > 2*count {
+			if used < 1<<20 || used > 2*count {
 				t.Errorf("8 packed calls take %d bytes and count as %d", used, count)
 			}
 			ready.SetReady()

@@ -145,6 +145,9 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 			e.follow(ctx)
 			if call, ok := r.(*sdk.CallToolRequest); ok {
+				if token, ok := call.Params.GetProgressToken().(string); ok && len(token) > maxEcho { // it comes back each second
+					return nil, invalid("the progressToken has more than %d bytes", maxEcho)
+				}
 				if stowed := stowedBy(r.GetExtra()); stowed != nil {
 					if err := stowed.restore(call); err != nil {
 						return nil, err

@@ -45,7 +45,7 @@ func check(body []byte, first bool) (id json.RawMessage, bad *jsonrpc.Error) {
 	return id, bad
 }
 
-// maxEcho is how long an id is that is sent back with an error of [checkIDs].
+// maxEcho is how long an id is that is sent back with an error of [checkIDs], and how long the token of a call's progress may be.
 const maxEcho = 1000
 
 // idOf is the id of a message that is no batch, if it is one to send back. It takes little memory whatever else the message has.

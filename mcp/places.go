@@ -7,6 +7,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/stilehost/stile/internal/fair"
 	"github.com/stilehost/stile/internal/turns"
 )
 
@@ -20,13 +21,13 @@ const (
 // places are what the agents of a server share: calls under way, turns to read and to test, and room for outputs. Tests have turns of their own, because they
 // can take a minute.
 type places struct {
-	calls            *running
+	calls            *fair.Budget
 	reading, testing *turns.Places
 	kept             *cabinet[output]
 }
 
 func newPlaces() places {
-	return places{&running{whose: "all agents together", most: maxServerCalls}, turns.New(maxReading), turns.New(maxTesting), newCabinet[output](maxAllKept)}
+	return places{fair.NewBudget(maxServerCalls), turns.New(maxReading), turns.New(maxTesting), newCabinet[output](maxAllKept)}
 }
 
 // running counts the calls that somebody has under way. A call that waits for the host, or has given its instance back, still takes memory.

@@ -40,21 +40,24 @@ type logged struct {
 // begin admits a call, unless the session, the agent or the server has too many under way. done releases it.
 func (e *endpoint) begin(call *sdk.CallToolRequest, tool *sdk.Tool) (r *request, done func(), err error) {
 	s := e.session(call.Session, call.Extra)
-	all := []*running{s.calls, e.calls, e.places.calls}
-	for i, calls := range all {
-		if err := calls.begin(); err != nil {
-			for _, calls := range all[:i] {
-				calls.end()
-			}
-			return nil, nil, err
-		}
+	if err := s.calls.begin(); err != nil {
+		return nil, nil, err
+	}
+	if err := e.calls.begin(); err != nil {
+		s.calls.end()
+		return nil, nil, err
+	}
+	if !e.places.calls.Take(e.viewer.String(), 1) {
+		e.calls.end()
+		s.calls.end()
+		return nil, nil, &crowdedError{"all agents together", maxServerCalls}
 	}
 	r = &request{endpoint: e, session: s, call: call, tool: tool}
 	return r, func() {
 		r.sending.Wait() // nothing is sent after the answer
-		for _, calls := range all {
-			calls.end()
-		}
+		e.places.calls.Give(e.viewer.String(), 1)
+		e.calls.end()
+		s.calls.end()
 	}, nil
 }
 

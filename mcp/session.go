@@ -9,7 +9,7 @@ import (
 )
 
 // maxCalls is how many calls a session may have under way, maxAgentCalls how many an agent may have in all its sessions, and maxServerCalls
-// how many all agents may have.
+// how many all agents may have, which they divide: an agent has no more than remain for others.
 const (
 	maxCalls       = 64
 	maxAgentCalls  = 256

@@ -154,6 +154,19 @@ func TestSessionlessCallsAreBounded(t *testing.T) {
 	}
 }
 
+// TestProgressTokensAreShort sends a call whose progress token would come back each second.
+func TestProgressTokensAreShort(t *testing.T) {
+	h := newHome(t, preApproved)
+	w := h.web(HTTPOptions{})
+	for n, ok := range map[int]bool{maxEcho: true, maxEcho + 1: false} {
+		body, headers := alone(aliceToken, "tools/call", "extension_list")
+		body = strings.Replace(body, `"_meta":{`, `"_meta":{"progressToken":"`+strings.Repeat("x", n)+`",`, 1)
+		if _, _, answer := w.send("POST", body, headers...); ok == strings.Contains(answer, "the progressToken has more than") {
+			t.Errorf("%d bytes: %s", n, answer)
+		}
+	}
+}
+
 // TestIDsOfOtherParsers sends ids that a parser finds which takes "ID" for "id", or looks at what is behind the message, and the SDK does not.
 func TestIDsOfOtherParsers(t *testing.T) {
 	for body, ok := range map[string]bool{

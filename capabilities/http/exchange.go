@@ -56,6 +56,12 @@ func (c *Client) start(operation context.Context, q *request, timeout *uint32) (
 		c.call.memory.Release(held)
 		return nil, abi.Errorf(abi.CodeExhausted, "http exchanges in progress: %d", cap(c.call.pending))
 	}
+	place, err := exchanges.ask(turns.User(c.call.ctx), c.call.budget)
+	if err != nil {
+		c.call.memory.Release(held)
+		<-c.call.pending
+		return nil, err
+	}
 	limit := c.grant.options.Timeout
 	if timeout != nil {
 		limit = min(limit, time.Duration(*timeout)*time.Millisecond)
@@ -74,8 +80,13 @@ func (c *Client) start(operation context.Context, q *request, timeout *uint32) (
 			stop(nil)
 			q.content.close()
 			c.call.memory.Release(held)
+			place.leave()
 			<-c.call.pending
 		}()
+		if err := place.wait(exchanging); err != nil {
+			e.fail(explain(exchanging, err))
+			return
+		}
 		e.run(exchanging, c, q)
 	}()
 	return e, nil

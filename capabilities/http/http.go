@@ -188,6 +188,7 @@ type budget struct {
 	requests atomic.Int64
 	pending  chan struct{} // one element for each exchange in progress
 	decoding chan struct{} // one element for each body that is being decompressed
+	busy     bool          // an exchange has the call's own place in exchanges, whose mutex guards it
 }
 
 const (

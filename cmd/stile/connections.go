@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"strings"
@@ -22,6 +23,9 @@ type connections struct {
 	open *list.List // of *connection; the one that was used last is last
 }
 
+// maxUnread is how many bytes the system keeps for a connection in each direction. Linux counts twice as much, with its own data.
+const maxUnread = 64 << 10
+
 // connection belongs to nobody until its first request from somebody who is known.
 type connection struct {
 	net.Conn
@@ -39,6 +43,12 @@ func (l *connections) Accept() (net.Conn, error) {
 	accepted, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
+	}
+	if tcp, ok := accepted.(*net.TCPConn); ok { // or the system keeps tens of megabytes for a client that sends and does not read
+		if err := errors.Join(tcp.SetReadBuffer(maxUnread), tcp.SetWriteBuffer(maxUnread)); err != nil {
+			_ = accepted.Close() // it is broken
+			return l.Accept()
+		}
 	}
 	c := &connection{Conn: accepted, of: l}
 	if loser := l.add(c); loser != nil {

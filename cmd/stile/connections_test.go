@@ -5,7 +5,41 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 )
+
+// TestUnreadAnswersAreBounded writes to a client that reads nothing. The system keeps little of it.
+func TestUnreadAnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	client, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	if err := client.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		t.Fatal(err)
+	}
+	server, err := newConnections(l, 1).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Close() }()
+	kept, answer := 0, make([]byte, 4<<10)
+	for err == nil {
+		_ = server.SetWriteDeadline(time.Now().Add(500 * time.Millisecond)) // the write below reports a failure
+		var n int
+		n, err = server.Write(answer)
+		kept += n
+	}
+	if kept > 8*maxUnread {
+		t.Errorf("the system keeps %d bytes", kept)
+	}
+}
 
 // TestConnectionsGiveWay opens more connections than there may be. The client with the most loses the one that it used least recently.
 func TestConnectionsGiveWay(t *testing.T) {

@@ -121,7 +121,7 @@ func (c *serveRun) serve(ctx context.Context, s *streams, e *extensions, server 
 	mux.Handle("/mcp", gate.handler(usedByAgents(agents, holder)))
 	mux.Handle("/", pages)
 	h := &http.Server{
-		Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
 		ConnContext: withConnection,
 		ErrorLog:    slog.NewLogLogger(e.logger.Handler(), slog.LevelDebug), // strangers' requests are not logged
 	}
@@ -157,6 +157,10 @@ func (c *serveRun) serve(ctx context.Context, s *streams, e *extensions, server 
 // maxConnections is how many connections the server has at once, strangers' included. Further ones take the places of others, as
 // [connections] says.
 const maxConnections = 1024
+
+// maxHeader is how many bytes the head of a request may have, beside 4 KiB that net/http adds. A head takes up to 20 times its bytes, and a
+// stranger can have one for each connection.
+const maxHeader = 4 << 10
 
 // tls reads the certificate. It returns nil if there is none.
 func (c *serveRun) tls() (*tls.Config, error) {

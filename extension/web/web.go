@@ -11,9 +11,11 @@ import (
 	"embed"
 	"encoding/base64"
 	"html/template"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +32,8 @@ const (
 	maxSessions = 100
 	// maxForm bounds the body of a request.
 	maxForm = 64 << 10
+	// maxSignIn bounds the form to sign in, which anybody can send. A form takes up to 50 times its bytes when it is read.
+	maxSignIn = 1 << 10
 	// maxReviews is how many reviews are made at a time. One of a source of 8 MiB takes up to 480 MiB.
 	maxReviews = 1
 )
@@ -212,12 +216,14 @@ func (h *Handler) signInPage(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {
-	if err := r.ParseForm(); err != nil {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxSignIn))
+	form, wrong := url.ParseQuery(string(text)) // and not the query of the URL
+	if err != nil || wrong != nil {
 		h.fail(w, http.StatusBadRequest, "The form cannot be read.")
 		return
 	}
 	// Wrong tokens are not counted: nobody can guess 256 bits, and with a count, anybody could lock the person out.
-	given := sha256.Sum256([]byte(r.PostForm.Get("token")))
+	given := sha256.Sum256([]byte(form.Get("token")))
 	right := sha256.Sum256([]byte(h.token))
 	if subtle.ConstantTimeCompare(given[:], right[:]) != 1 {
 		h.show(w, http.StatusUnauthorized, "sign-in.html", "This is not the token that the terminal shows.")

@@ -165,6 +165,23 @@ func (s *site) form() string {
 	return found[1]
 }
 
+// Anybody can send a form to sign in, so it is small. A token in the address, which others may see, is no form.
+func TestSignInIsSmall(t *testing.T) {
+	s := newSite(t)
+	token := url.Values{"token": {s.handler.Token()}}
+	large := url.Values{"token": {s.handler.Token()}}
+	for i := range 300 {
+		large.Set(fmt.Sprint(i), "")
+	}
+	if status, _ := s.do("POST", "/sign-in", large, nil); status != http.StatusBadRequest {
+		t.Errorf("a form of %d bytes: %d", len(large.Encode()), status)
+	}
+	if status, _ := s.do("POST", "/sign-in?"+token.Encode(), url.Values{}, nil); status != http.StatusUnauthorized {
+		t.Errorf("a token in the address: %d", status)
+	}
+	s.signIn()
+}
+
 // Nothing that is not the person, on the page that was shown, decides anything.
 func TestAttacks(t *testing.T) {
 	s := newSite(t)
