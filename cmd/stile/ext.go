@@ -206,9 +206,15 @@ func (e *extensions) followPolicy(s *streams, text []byte) func(set func(*policy
 	file := &followed{path: filepath.Join(e.home, policy.File)}
 	failed := ""
 	read := func(set func(*policy.Policy)) error {
-		rules, now, err := readPolicy(e.settings)
-		if err == nil && now == nil && text != nil { // for example while an editor saves it; the default policy may allow more
+		var rules *policy.Policy
+		now, err := policyText(e.settings)
+		changed := !bytes.Equal(now, text) || (now == nil) != (text == nil)
+		switch {
+		case err != nil:
+		case now == nil && text != nil: // for example while an editor saves it; the default policy may allow more
 			err = fs.ErrNotExist
+		case changed:
+			rules, err = parsePolicy(e.settings, now)
 		}
 		switch {
 		case err != nil:
@@ -221,7 +227,7 @@ func (e *extensions) followPolicy(s *streams, text []byte) func(set func(*policy
 				return err
 			}
 			s.say("stile: policy.json changed and is not valid, so the previous policy stays in force: %s", printable.Text(err.Error()))
-		case !bytes.Equal(now, text):
+		case changed:
 			text, failed = now, ""
 			set(rules)
 			s.say("stile: policy.json changed; the new policy is in force")
@@ -233,27 +239,41 @@ func (e *extensions) followPolicy(s *streams, text []byte) func(set func(*policy
 	return func(set func(*policy.Policy)) { file.each(func() error { return read(set) }) }
 }
 
-// readPolicy reads the operator's policy and its text. The default policy has no text. Others must not be able to write the file,
-// because that would make them operators.
+// readPolicy reads the operator's policy and its text. The default policy has no text.
 func readPolicy(where settings) (rules *policy.Policy, text []byte, err error) {
+	if text, err = policyText(where); err != nil {
+		return nil, nil, err
+	}
+	rules, err = parsePolicy(where, text)
+	return rules, text, err
+}
+
+// policyText reads the text of the operator's policy, which is nil if there is none. Others must not be able to write the file, because that
+// would make them operators.
+func policyText(where settings) ([]byte, error) {
 	file := filepath.Join(where.home, policy.File)
 	if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
-		return policy.Default(), nil, nil
+		return nil, nil
 	}
 	info, err := os.Stat(file)
 	if err != nil {
-		return nil, nil, &usageError{err}
+		return nil, &usageError{err}
 	}
 	if info.Mode().Perm()&private.Write != 0 {
-		return nil, nil, usagef("%s has mode %04o: others can write it; chmod 600 %[1]s", file, info.Mode().Perm())
+		return nil, usagef("%s has mode %04o: others can write it; chmod 600 %[1]s", file, info.Mode().Perm())
 	}
-	if text, err = readFile(file, maxText); err != nil {
-		return nil, nil, err
+	return readFile(file, maxText)
+}
+
+func parsePolicy(where settings, text []byte) (*policy.Policy, error) {
+	if text == nil {
+		return policy.Default(), nil
 	}
-	if rules, err = policy.Parse(text); err != nil {
-		err = fmt.Errorf("%s: %w", file, err)
+	rules, err := policy.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(where.home, policy.File), err)
 	}
-	return rules, text, err
+	return rules, nil
 }
 
 // Close waits for running calls.
