@@ -251,9 +251,9 @@ type line struct {
 // file searches one file from a place on.
 func (s *searcher) file(from place, n *node) error {
 	now := line{place: from}
-	at := from.offset                     // the reading position; now.offset is where the line begins
-	before := make([]line, 0, MaxContext) // the known lines before now that could be context
-	full := false                         // no match is added any more, but the last ones still get their lines after
+	at := from.offset // the reading position; now.offset is where the line begins
+	var before []line // the known lines before now that could be context
+	full := false     // no match is added any more, but the last ones still get their lines after
 	partial := false
 	first := from.offset == 0
 	var resume place

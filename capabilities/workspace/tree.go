@@ -40,6 +40,7 @@ type tree struct {
 	checked   bool    // the result was checked against the limits; a part of it may exceed them
 	planned   int64   // room that the rest of the operation may take
 	limited   bool    // the workspace may not grow beyond Options.Room
+	recent    *recent
 }
 
 // The modes of new nodes.
@@ -122,15 +123,23 @@ func (t *tree) entries(path, after string, limit int) ([]dirent, error) {
 }
 
 func (t *tree) contents(all []*node) (map[int64][]byte, error) {
-	ids := make([]int64, len(all))
-	for i, n := range all {
-		ids[i] = n.bytes
+	found := make(map[int64][]byte, len(all))
+	var missing []int64
+	for _, n := range all {
+		bytes, has := t.recent.get(n.bytes)
+		if !has {
+			missing = append(missing, n.bytes)
+			continue
+		}
+		found[n.bytes] = bytes
 	}
-	list, err := json.Marshal(ids)
+	if len(missing) == 0 {
+		return found, nil
+	}
+	list, err := json.Marshal(missing)
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[int64][]byte, len(all))
 	for row, err := range t.conn.Rows(t.ctx, `SELECT id, bytes FROM content WHERE id IN (SELECT value FROM json_each(?))`, string(list)) {
 		var id int64
 		var bytes []byte
@@ -141,14 +150,23 @@ func (t *tree) contents(all []*node) (map[int64][]byte, error) {
 			return nil, err
 		}
 		found[id] = bytes
+		t.keep(id, bytes)
 	}
 	return found, nil
+}
+
+// keep remembers a content. In a writing transaction, it may not be committed.
+func (t *tree) keep(content int64, bytes []byte) {
+	if !t.writing {
+		t.recent.put(content, bytes)
+	}
 }
 
 func (t *tree) content(_ string, n *node, offset int64) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		if n.status.Size <= chunkSize {
-			t.rows(t.ctx, yield, offset, `SELECT bytes FROM content WHERE id = ?`, n.bytes)
+			whole, err := t.small(n.bytes)
+			yield(whole[min(offset, int64(len(whole))):], err)
 			return
 		}
 		layers, err := t.layers(n.bytes, offset/chunkSize)
@@ -158,8 +176,7 @@ func (t *tree) content(_ string, n *node, offset int64) iter.Seq2[[]byte, error]
 		}
 		from := offset
 		for _, l := range layers {
-			if !t.rows(t.long, yield, from%chunkSize, `SELECT piece.bytes FROM part JOIN piece ON piece.id = piece WHERE content = ? AND n >= ? AND n < ? ORDER BY n`,
-				l.content, from/chunkSize, l.end) {
+			if !t.pieces(yield, l, from) {
 				return
 			}
 			from = l.end * chunkSize
@@ -167,9 +184,27 @@ func (t *tree) content(_ string, n *node, offset int64) iter.Seq2[[]byte, error]
 	}
 }
 
-// rows yields the only column of a query's result, without its first bytes, and says whether to continue.
-func (t *tree) rows(ctx context.Context, yield func([]byte, error) bool, less int64, query string, args ...any) bool {
-	for row, err := range t.conn.Rows(ctx, query, args...) {
+// small returns the content of a file of at most chunkSize, which nobody may change. It is empty if there is none of this number.
+func (t *tree) small(content int64) ([]byte, error) {
+	if bytes, has := t.recent.get(content); has {
+		return bytes, nil
+	}
+	var bytes []byte
+	err := t.conn.Row(t.ctx, `SELECT bytes FROM content WHERE id = ?`, content).Scan(&bytes)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err == nil {
+		t.keep(content, bytes)
+	}
+	return bytes, err
+}
+
+// pieces yields those of a layer, without what comes before an offset in the file, and says whether to continue.
+func (t *tree) pieces(yield func([]byte, error) bool, l layer, from int64) bool {
+	less := from % chunkSize
+	for row, err := range t.conn.Rows(t.long, `SELECT piece.bytes FROM part JOIN piece ON piece.id = piece WHERE content = ? AND n >= ? AND n < ? ORDER BY n`,
+		l.content, from/chunkSize, l.end) {
 		var piece sql.RawBytes
 		if err == nil {
 			err = row.Scan(&piece)
