@@ -39,9 +39,6 @@ func check(body []byte, first bool) (id json.RawMessage, bad *jsonrpc.Error) {
 	if bad == nil && first {
 		return early(messages)
 	}
-	if bad != nil && id == nil {
-		id = idOf(body)
-	}
 	return id, bad
 }
 
@@ -77,6 +74,13 @@ type message map[string]json.RawMessage
 
 // checkMessages does the work of [checkIDs], and returns the messages that it read.
 func checkMessages(body []byte) (messages []message, id json.RawMessage, bad *jsonrpc.Error) {
+	if messages, id, bad = readMessages(body); bad != nil && id == nil {
+		id = idOf(body)
+	}
+	return messages, id, bad
+}
+
+func readMessages(body []byte) (messages []message, id json.RawMessage, bad *jsonrpc.Error) {
 	values := jsonform.Values(body)
 	if values > maxValues {
 		return nil, nil, invalid("a message has more than %d JSON values; send large data as text, or in parts", maxValues)

@@ -1,8 +1,12 @@
 package mcp
 
 import (
+	"bytes"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // Messages that would take far more memory than their size are refused before they are decoded.
@@ -47,4 +51,34 @@ func TestIDsOfRefusedMessages(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzRequests decodes requests as the SDK does.
+func FuzzRequests(f *testing.F) {
+	for _, line := range []string{
+		initializeLine, pingLine,
+		`{"jsonrpc":"2.0","id":"a\u0041\ud800","method":"tools\/call","params":{"name":"x", "arguments":{"a":[1]}}}`,
+		`{"jsonrpc":"2.0","id":-0.0,"method":"","params":[1]}`,
+		`{"jsonrpc":"2.0","id":1e3,"method":"a","params":null,"Method":"b"}`,
+		`{"jsonrpc":"2.0","id":null,"method":"a","params":{}}`,
+		`{"jsonrpc":"2.0","id":7,"id":8,"method":"a","method":"b","params":{},"params":{"c":1},"result":1,"error":2}`,
+		`{"jsonrpc":"2.0","id":7,"method":"a","params":` + strings.Repeat("[", 999) + strings.Repeat("]", 999) + `}`,
+		`{"jsonrpc":"2.0","id":7,"method":"a","params":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `}`,
+	} {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || len(line) > maxRest {
+			return
+		}
+		got, _, _, bad := readLine(line)
+		want, err := jsonrpc.DecodeMessage(line)
+		switch {
+		case bad == nil && err != nil:
+			t.Errorf("got %v, and the SDK's error is %v", got, err)
+		case bad == nil && !reflect.DeepEqual(got, want):
+			t.Errorf("got %#v, the SDK %#v", got, want)
+		}
+	})
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/stilehost/stile/internal/jsonform"
 )
 
 // lineReader passes on only lines that are messages, and answers the others.
@@ -167,18 +169,43 @@ func readLine(line []byte) (m jsonrpc.Message, stowed map[string]json.RawMessage
 	case line[0] == '[':
 		return nil, nil, nil, invalid("a line is a JSON array; send one message per line")
 	}
-	if id, bad := checkIDs(line); bad != nil {
+	messages, id, bad := checkMessages(line)
+	if bad != nil {
 		return nil, nil, id, bad
 	}
 	rest, stowed, bad := stow(line, maxRest)
 	if bad != nil {
 		return nil, nil, idOf(line), bad
 	}
+	if stowed == nil && len(messages) == 1 && jsonform.Depth(line) <= maxNested {
+		if r := messages[0].request(); r != nil {
+			return r, nil, nil, nil
+		}
+	}
 	m, err := jsonrpc.DecodeMessage(rest)
 	if err != nil {
 		return nil, nil, nil, invalid("a line is not a JSON-RPC message")
 	}
 	return m, stowed, nil, nil
+}
+
+// maxNested is how deep JSON may be nested. The SDK says so of a line that is nested deeper.
+const maxNested = 1000
+
+// request is a request with an id, as the SDK would decode it with much more garbage. It is nil for any other message.
+func (m message) request() *jsonrpc.Request {
+	var method string
+	var id any
+	params := m["params"]
+	if string(m["jsonrpc"]) != `"2.0"` || m["result"] != nil || m["error"] != nil || len(m["method"]) == 0 || m["method"][0] != '"' || len(params) == 0 || params[0] == 'n' ||
+		json.Unmarshal(m["method"], &method) != nil || len(m["id"]) == 0 || json.Unmarshal(m["id"], &id) != nil {
+		return nil
+	}
+	made, err := jsonrpc.MakeID(id)
+	if err != nil || !made.IsValid() {
+		return nil
+	}
+	return &jsonrpc.Request{ID: made, Method: method, Params: params}
 }
 
 // answer answers a line that does not reach the SDK.

@@ -372,7 +372,7 @@ function split(text: string): string[] {
   return lines;
 }
 
-const size = (text: string) => new TextEncoder().encode(text).length;
+const size = (text: string) => (/[^\x00-\x7f]/.test(text) ? new TextEncoder().encode(text).length : text.length);
 
 async function entryLine(workspace: Workspace, path: string, entry: FileStatus & { name: string }): Promise<string> {
   if (entry.kind === "directory") return `${entry.name}/`;
