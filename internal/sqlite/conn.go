@@ -99,6 +99,9 @@ func (c *Conn) transaction(ctx context.Context, begin string, f func(*Conn) erro
 
 // discard closes the connection for good, whatever state it is in.
 func (c *Conn) discard() {
+	for _, s := range c.statements {
+		_ = s.Close() // SQLite closes the connection's files only after its statements
+	}
 	_ = c.conn.Raw(func(any) error { return driver.ErrBadConn }) // this error makes database/sql close it
 	c.conn, c.statements = nil, nil
 }
