@@ -179,15 +179,19 @@ func (s *stored) Hold(ctx context.Context, n int) (bench.Held, error) {
 	return holdProcess(s.w.Command(ctx, "", s.w.Self, "hold", strconv.Itoa(n), "--dir", s.w.Dir, "--engine", s.w.Engine))
 }
 
-// evaluator calls sources without building components.
+// bodies make the body of a function of a tool, as code_run takes it.
+var bodies = map[bench.Task]string{bench.Compute: "%s\nreturn tool(input)", bench.File: "%s\nreturn tool(input, env.files)"}
+
+// evaluator runs sources without building components.
 type evaluator struct {
 	*ours
 	evaluator *toolchain.Evaluator
 }
 
 func (e *evaluator) Run(ctx context.Context, t bench.Trial) (bench.Answer, error) {
-	out, err := e.evaluator.Call(ctx, fmt.Sprintf(extensions[e.task], t.Source), "tool", t.Input, e.env)
-	return bench.Answer{Output: out}, err
+	body := toolchain.Body(toolchain.Program{Text: fmt.Sprintf(bodies[e.task], t.Source)})
+	r, err := e.evaluator.Do(ctx, body, host.Request{Tool: toolchain.BodyTool, Input: t.Input, Env: e.env})
+	return bench.Answer{Output: r.Output}, err
 }
 
 func (e *evaluator) Close() error { return errors.Join(e.evaluator.Close(), e.ours.Close()) }

@@ -189,14 +189,16 @@ func (b *bench) rungCode(ctx context.Context, s *subject, ours client, peers str
 	}
 	code := func(id int) string {
 		return fmt.Sprintf("const id = %d;\n", id) + strings.Repeat("// a comment of a model, which says what the code below does\n", 12) +
-			"const rows = Array.from({ length: 50 }, (_, i) => ({ i, square: i * i }));\nreturn [id, rows.filter((r) => r.i % 2).reduce((sum, r) => sum + r.square, 0)].join();"
+			"const rows: { i: number; square: number }[] = Array.from({ length: 50 }, (_, i: number) => ({ i, square: i * i }));\n" +
+			"return [id, rows.filter((r) => r.i % 2).reduce((sum, r) => sum + r.square, 0)].join();"
 	}
+	untyped := strings.NewReplacer(": { i: number; square: number }[]", "", ": number", "")
 	imports := func(id int) string {
 		return fmt.Sprintf("import { z } from \"zod\";\nreturn [%d, z.email().safeParse(\"ada@example.com\").success].join();", id)
 	}
-	var direct, run, runNode, imported, importedNode measure.Series
+	var direct, compiled, run, runNode, imported, importedNode measure.Series
 	for n := range b.rounds(20) + 1 {
-		var d, r, rn, i, in []float64
+		var d, c, r, rn, i, in []float64
 		for k := range 3 {
 			id := n*10 + k
 			node := func(script, want string) error {
@@ -213,10 +215,11 @@ func (b *bench) rungCode(ctx context.Context, s *subject, ours client, peers str
 				if strings.HasPrefix(code, "import") {
 					head, body, _ = strings.Cut(code, "\n")
 				}
-				return head + "\nconsole.log((() => {" + body + "\n})());"
+				return head + "\nconsole.log((() => {" + untyped.Replace(body) + "\n})());"
 			}
 			err := errors.Join(
 				spent(&d, func() error { return runs(code(id), fmt.Sprintf(`"%d,20825"`, id)) }),
+				spent(&c, func() error { return runs("class A {}\n"+code(id), fmt.Sprintf(`"%d,20825"`, id)) }),
 				spent(&r, func() error {
 					return ours.call(ctx, "code_run", map[string]any{"code": code(id)}, fmt.Sprintf("%d,20825", id))
 				}),
@@ -231,10 +234,11 @@ func (b *bench) rungCode(ctx context.Context, s *subject, ours client, peers str
 			}
 		}
 		if n > 0 {
-			direct, run, runNode, imported, importedNode = append(direct, d), append(run, r), append(runNode, rn), append(imported, i), append(importedNode, in)
+			direct, compiled, run, runNode, imported, importedNode = append(direct, d), append(compiled, c), append(run, r), append(runNode, rn), append(imported, i), append(importedNode, in)
 		}
 	}
 	b.add(row{Key: "rung1_text_ms", What: "rung 1: 1 KB of new code to its result", Unit: "ms", AtMost: 1}.of(direct))
+	b.add(row{Key: "rung1_compiled_ms", What: "... that esbuild has to compile, because it has a class", Unit: "ms"}.of(compiled))
 	b.add(row{Key: "rung1_ms", What: "rung 1 over MCP: 1 KB of new code to its result", Unit: "ms"}.of(run))
 	b.add(row{Key: "rung1_ratio", What: "... / a new Node.js process"}.ratio(run, runNode))
 	b.add(row{Key: "rung2_ms", What: "rung 2 over MCP: new code that imports zod, which is in the cache", Unit: "ms", AtMost: 100}.of(imported))
