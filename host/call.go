@@ -75,6 +75,13 @@ func (c *call) closeStore() {
 	c.store, c.instance, c.forget = nil, nil, nil // a call that waits keeps none of them
 }
 
+// rest ends what the Keep of the store began, if there is one.
+func (c *call) rest() {
+	if c.store != nil {
+		c.store.Rest()
+	}
+}
+
 // limits are the limits of one call.
 func (h *Host) limits(r *Request, outer *frame) Limits {
 	l := r.Limits.or(h.options.Limits)
@@ -151,6 +158,8 @@ func (c *call) begin(r *running) error {
 
 // first makes the instance and calls the export, or its first step.
 func (c *call) first(of *Component, x export, prepare func(*call) ([]abi.Value, error)) (result abi.Value, err error) {
+	c.store.Keep()
+	defer c.rest()
 	c.instance, err = c.store.Instantiate(of.linker, of.component)
 	c.clock.lap(&c.phases.Instantiate)
 	if err != nil {

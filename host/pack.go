@@ -222,18 +222,28 @@ func (x export) in(i *wasmtime.Instance, args ...abi.Value) (abi.Value, error) {
 	return i.Call(x.index, x.params, x.result, args...)
 }
 
-// answer calls an export that returns a text of at most this length.
-func (x export) answer(i *wasmtime.Instance, most int, args ...abi.Value) (string, error) {
-	v, err := x.in(i, args...)
+// answer calls an export that returns a text of at most this length, which it writes to a buffer.
+func (x export) answer(i *wasmtime.Instance, to *[]byte, most int, args ...abi.Value) error {
+	text, err := i.CallText((*to)[:0], x.index, x.params, args...)
 	if err != nil {
-		return "", err
+		return err
 	}
-	text := v.(string)
 	if len(text) > most || len(text)%8 != 0 {
-		return "", &TrapError{Reason: "a function of " + abi.ExtensionMemory + " returns a text of a wrong length"}
+		return &TrapError{Reason: "a function of " + abi.ExtensionMemory + " returns a text of a wrong length"}
 	}
-	return text, nil
+	*to = text
+	return nil
 }
+
+// scratch has the buffers with which calls are packed and unpacked. Together they have half a megabyte at most.
+type scratch struct {
+	words        []byte // in a text that the guest gets
+	asked, given []byte // texts that the guest gets and returns
+	content      []byte // words in what it returned
+	runs         []byte
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // measure returns the size of an instance's memory.
 func (m *memory) measure(i *wasmtime.Instance, most int64) (uint32, error) {
@@ -249,20 +259,20 @@ func (m *memory) measure(i *wasmtime.Instance, most int64) (uint32, error) {
 }
 
 // changed returns the addresses of the blocks that may differ from those of a fresh instance.
-func (m *memory) changed(i *wasmtime.Instance, size uint32) (blocks []uint32, err error) {
-	var known []byte
+func (m *memory) changed(i *wasmtime.Instance, size uint32, s *scratch) (blocks []uint32, err error) {
 	for at := uint32(0); at < size; {
 		n := min(pagesAtOnce, (size-at)/page)
-		known = append(known[:0], m.key...)
+		s.words = append(s.words[:0], m.key...)
 		for p := range n {
-			known = append(known, m.pages[min(int(at/page+p)*sumBytes, len(m.pages)-sumBytes):][:sumBytes]...)
+			s.words = append(s.words, m.pages[min(int(at/page+p)*sumBytes, len(m.pages)-sumBytes):][:sumBytes]...)
 		}
-		text, err := m.changes.answer(i, textLength(changesAtOnce*changeBytes), at, n, toText(known))
-		if err != nil {
+		s.asked = encodeWords(s.asked[:0], s.words)
+		if err := m.changes.answer(i, &s.given, textLength(changesAtOnce*changeBytes), at, n, s.asked); err != nil {
 			return nil, err
 		}
+		s.content = decodeWords(s.content[:0], s.given)
 		end := at + n*page
-		for c := fromText(nil, text); len(c) >= changeBytes; c = c[changeBytes:] {
+		for c := s.content; len(c) >= changeBytes; c = c[changeBytes:] {
 			p := binary.LittleEndian.Uint32(c)
 			if p < at || p >= end || p%page != 0 {
 				return nil, &TrapError{Reason: "a function of " + abi.ExtensionMemory + " returns a wrong page"}
@@ -275,7 +285,7 @@ func (m *memory) changed(i *wasmtime.Instance, size uint32) (blocks []uint32, er
 			}
 			at = p + page
 		}
-		if len(text) < textLength(changesAtOnce*changeBytes) {
+		if len(s.given) < textLength(changesAtOnce*changeBytes) {
 			at = end
 		}
 	}
@@ -305,28 +315,28 @@ func sumBlock(b, key []byte) (s byteSums) {
 	return s
 }
 
-// read returns blocks of an instance's memory.
-func (m *memory) read(i *wasmtime.Instance, blocks []uint32) ([]byte, error) {
-	list := make([]byte, 0, 4*len(blocks)+4)
+// read returns blocks of an instance's memory, in s.content.
+func (m *memory) read(i *wasmtime.Instance, blocks []uint32, s *scratch) ([]byte, error) {
+	s.words = s.words[:0]
 	for _, at := range blocks {
-		list = binary.LittleEndian.AppendUint32(list, at)
+		s.words = binary.LittleEndian.AppendUint32(s.words, at)
 	}
 	if len(blocks)%2 != 0 { // a text stands for whole words
-		list = binary.LittleEndian.AppendUint32(list, blocks[0])
+		s.words = binary.LittleEndian.AppendUint32(s.words, blocks[0])
 	}
-	count := len(list) / 4
-	text, err := m.peek.answer(i, count*textLength(block), toText(list))
-	if err != nil {
+	count := len(s.words) / 4
+	s.asked = encodeWords(s.asked[:0], s.words)
+	if err := m.peek.answer(i, &s.given, count*textLength(block), s.asked); err != nil {
 		return nil, err
 	}
-	if len(text) != count*textLength(block) {
+	if len(s.given) != count*textLength(block) {
 		return nil, &TrapError{Reason: "a function of " + abi.ExtensionMemory + " returns a text of a wrong length"}
 	}
-	content := make([]byte, 0, count*block)
+	s.content = s.content[:0]
 	for n := range blocks {
-		content = fromText(content, text[n*textLength(block):][:textLength(block)])
+		s.content = decodeWords(s.content, s.given[n*textLength(block):][:textLength(block)])
 	}
-	return content, nil
+	return s.content, nil
 }
 
 // baseBytes is what is kept of a component with a base of this size: the base, its sums and a pattern.
@@ -378,6 +388,8 @@ func (m *memory) prepare(c *call, of *Component) (err error) {
 		return errKept
 	}
 	base := make([]byte, 0, size)
+	buffers := scratches.Get().(*scratch)
+	defer scratches.Put(buffers)
 	var blocks []uint32
 	for at := uint32(0); at < size && err == nil; at += block * uint32(len(blocks)) {
 		blocks = blocks[:0]
@@ -385,7 +397,7 @@ func (m *memory) prepare(c *call, of *Component) (err error) {
 			blocks = append(blocks, b)
 		}
 		var content []byte
-		content, err = m.read(i, blocks)
+		content, err = m.read(i, blocks, buffers)
 		base = append(base, content...)
 	}
 	if err != nil {
@@ -445,6 +457,8 @@ func (c *call) pack(of *Component, i *wasmtime.Instance) (_ *packed, err error) 
 		return nil, err
 	}
 	defer confine(c.store, c.limits.Memory, &err)()
+	c.store.Keep()
+	defer c.rest()
 	for _, rep := range c.handles.table.slots {
 		if h := c.handles.open[rep]; rep != 0 && (h == nil || m.adopt[h.resource].index == nil) {
 			return nil, errKept
@@ -466,21 +480,22 @@ func (c *call) pack(of *Component, i *wasmtime.Instance) (_ *packed, err error) 
 			h.packed.Give(c.frame.user, p.held)
 		}
 	}()
-	blocks, err := m.changed(i, p.size)
+	buffers := scratches.Get().(*scratch)
+	defer scratches.Put(buffers)
+	blocks, err := m.changed(i, p.size, buffers)
 	if err != nil {
 		return nil, err
 	}
-	runs := make([]byte, 0, min(len(blocks)*block, packBytes+blocksAtOnce*2*block))
+	runs := buffers.runs[:0]
 	flush := func() error {
-		var part []byte
 		if p.parts == nil && len(runs) <= s2.MaxDictSize {
 			p.pattern = m.patterned(runs)
-			part = p.pattern.Encode(nil, runs)
+			buffers.given = p.pattern.Encode(buffers.given[:cap(buffers.given)], runs)
 		} else {
-			part = packer().EncodeAll(runs, nil)
+			buffers.given = packer().EncodeAll(runs, buffers.given[:0])
 		}
-		part = bytes.Clone(part)
-		runs = runs[:0]
+		part := bytes.Clone(buffers.given)
+		buffers.runs, runs = runs, runs[:0]
 		if !h.packed.Take(c.frame.user, int64(len(part))) {
 			return errKept
 		}
@@ -491,7 +506,7 @@ func (c *call) pack(of *Component, i *wasmtime.Instance) (_ *packed, err error) 
 	for len(blocks) > 0 {
 		some := blocks[:min(blocksAtOnce, len(blocks))]
 		blocks = blocks[len(some):]
-		now, err := m.read(i, some)
+		now, err := m.read(i, some, buffers)
 		if err != nil {
 			return nil, err
 		}
@@ -558,9 +573,6 @@ func appendRuns(runs []byte, at uint32, now, before []byte) []byte {
 	return runs
 }
 
-// buffers hold the runs of a call while it gets them back.
-var buffers = sync.Pool{New: func() any { return new([s2.MaxDictSize]byte) }}
-
 // unpack gives a call an instance again. The call has asked for a slot.
 func (c *call) unpack(of *Component, p *packed) (*wasmtime.Instance, error) {
 	h, m := c.host, of.memory
@@ -572,6 +584,7 @@ func (c *call) unpack(of *Component, p *packed) (*wasmtime.Instance, error) {
 		return nil, err
 	}
 	c.openStore()
+	c.store.Keep()
 	c.moving = true
 	defer func() { c.moving = false }()
 	i, err := c.store.Instantiate(of.linker, of.component)
@@ -586,15 +599,15 @@ func (c *call) unpack(of *Component, p *packed) (*wasmtime.Instance, error) {
 			return nil, err
 		}
 	}
+	buffers := scratches.Get().(*scratch)
+	defer scratches.Put(buffers)
 	for _, part := range p.parts {
-		var runs []byte
 		if p.pattern != nil {
-			buffer := buffers.Get().(*[s2.MaxDictSize]byte)
-			defer buffers.Put(buffer)
-			runs, err = p.pattern.Decode(buffer[:0], part)
+			buffers.runs, err = p.pattern.Decode(buffers.runs[:cap(buffers.runs)], part)
 		} else {
-			runs, err = unpacker().DecodeAll(part, nil)
+			buffers.runs, err = unpacker().DecodeAll(part, buffers.runs[:0])
 		}
+		runs := buffers.runs
 		if err != nil {
 			return nil, fmt.Errorf("unpack a call: %w", err)
 		}
@@ -610,7 +623,8 @@ func (c *call) unpack(of *Component, p *packed) (*wasmtime.Instance, error) {
 				}
 				n = next
 			}
-			if _, err := m.patch.in(i, toText(runs[:n])); err != nil {
+			buffers.asked = encodeWords(buffers.asked[:0], runs[:n])
+			if _, err := m.patch.in(i, buffers.asked); err != nil {
 				return nil, err
 			}
 			runs = runs[n:]
@@ -667,10 +681,9 @@ func textLength(bytes int) int {
 	return 8 * (words + (words+wordsOfGroup-1)/wordsOfGroup)
 }
 
-func toText(b []byte) string {
-	var text strings.Builder
-	text.Grow(textLength(len(b)))
-	var words [8 * (wordsOfGroup + 1)]byte
+// encodeWords appends the text that stands for bytes.
+func encodeWords(text, b []byte) []byte {
+	text = slices.Grow(text, textLength(len(b)))
 	for len(b) > 0 {
 		group := b[:min(8*wordsOfGroup, len(b))]
 		b = b[len(group):]
@@ -678,22 +691,20 @@ func toText(b []byte) string {
 		for n := 0; n < len(group); n += 8 {
 			w := binary.LittleEndian.Uint64(group[n:])
 			high |= w & highBits >> (1 + n/8)
-			binary.LittleEndian.PutUint64(words[n:], w&lowBits)
+			text = binary.LittleEndian.AppendUint64(text, w&lowBits)
 		}
-		binary.LittleEndian.PutUint64(words[len(group):], high)
-		text.Write(words[:len(group)+8])
+		text = binary.LittleEndian.AppendUint64(text, high)
 	}
-	return text.String()
+	return text
 }
 
-// fromText appends the bytes that a text of whole words stands for.
-func fromText(b []byte, text string) []byte {
-	t := []byte(text)
-	b = slices.Grow(b, len(t))
-	for len(t) > 8 {
-		group := t[:min(8*wordsOfGroup, len(t)-8)]
-		high := binary.LittleEndian.Uint64(t[len(group):])
-		t = t[len(group)+8:]
+// decodeWords appends the bytes that a text of whole words stands for.
+func decodeWords(b, text []byte) []byte {
+	b = slices.Grow(b, len(text))
+	for len(text) > 8 {
+		group := text[:min(8*wordsOfGroup, len(text)-8)]
+		high := binary.LittleEndian.Uint64(text[len(group):])
+		text = text[len(group)+8:]
 		for n := 0; n < len(group); n += 8 {
 			b = binary.LittleEndian.AppendUint64(b, binary.LittleEndian.Uint64(group[n:])|high<<(1+n/8)&highBits)
 		}

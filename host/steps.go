@@ -141,6 +141,7 @@ func (c *call) slept(w *watch) (again *watch, needs bool) {
 func (c *call) wake(of *Component) (v abi.Value, err error) {
 	p, ended := c.packed, c.ended
 	c.packed, c.ended = nil, nil
+	defer c.rest()
 	switch {
 	case c.failed != nil || p == nil:
 	case ended != nil:

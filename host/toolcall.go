@@ -200,6 +200,7 @@ func (t *toolCall) prepare(in *call) ([]abi.Value, error) {
 	if r.Code != nil {
 		var err error
 		if t.set, err = c.evaluated(in.instance, r, t.limits); err == nil {
+			in.rest() // it may wait for room
 			err = t.set.validate(t.ctx, t.room, r.Tool, r.Input)
 		}
 		if err != nil {

@@ -52,11 +52,13 @@ type Store struct {
 	failure error
 	ctx     context.Context
 	user    string
-	turn    bool  // whether this store has a turn to run
-	resumed int   // how often the running call took its turn again
-	held    int64 // bytes of the engine that the store holds for conversions
-	asked   bool  // whether they are for the values that the guest passes next
-	roomy   bool  // whether they are for the host function's result
+	turn    bool      // whether this store has a turn to run
+	keeps   bool      // whether it keeps its turn after a call
+	since   time.Time // when it got a turn that it keeps
+	resumed int       // how often the running call took its turn again
+	held    int64     // bytes of the engine that the store holds for conversions
+	asked   bool      // whether they are for the values that the guest passes next
+	roomy   bool      // whether they are for the host function's result
 
 	mu    sync.Mutex // guards state against Cancel during Close, and the fields below
 	state *C.stile_state
@@ -87,16 +89,38 @@ func (e *Engine) NewStore(limits Limits, data any) *Store {
 
 // run calls f, which enters the guest, in a turn of this store. What the store holds for the guest's result stays held.
 func (s *Store) run(f func() *C.wasmtime_error_t) error {
-	s.resumed = 0
-	if s.turn = s.engine.enter(s.ctx, s.user, false); !s.turn {
-		return ErrCancelled
+	if s.turn && time.Since(s.since) > Tick { // as a guest gives it up
+		s.pause()
 	}
-	defer s.pause()
+	if !s.turn {
+		s.resumed = 0
+		if s.turn = s.engine.enter(s.ctx, s.user, false); !s.turn {
+			return ErrCancelled
+		}
+		if s.keeps {
+			s.since = time.Now()
+		}
+	}
+	defer func() {
+		if !s.keeps {
+			s.pause()
+		}
+	}()
 	err := s.explain(f())
 	if err != nil || s.state.converting != C.STILE_GIVING {
 		s.Release()
 	}
 	return err
+}
+
+// Keep has the store keep its turn from its next call on, until Rest, or for a [Tick]. So what follows waits for no others, and finds its
+// data in the processor's caches. The embedder must not wait for anything meanwhile.
+func (s *Store) Keep() { s.keeps = true }
+
+// Rest ends what Keep began. Doing it again does nothing.
+func (s *Store) Rest() {
+	s.keeps = false
+	s.pause()
 }
 
 func (s *Store) pause() {
@@ -305,6 +329,7 @@ func (s *Store) CPU() time.Duration { return time.Duration(s.state.cpu_used) }
 
 // Close frees the store and its instance. Destructors of resources do not run. It is idempotent.
 func (s *Store) Close() {
+	s.Rest()
 	s.engine.doors <- struct{}{}
 	defer func() { <-s.engine.doors }()
 	s.mu.Lock()
@@ -418,8 +443,28 @@ func (s *Store) Instantiate(l *Linker, c *Component) (*Instance, error) {
 }
 
 // Call calls an exported function. An error is a *TrapError, ErrCPU, ErrLate, ErrCancelled, a host function's error, or wasmtime's own.
-// After any error, the instance must not be called again.
-func (i *Instance) Call(x *Export, params []*abi.Type, result *abi.Type, args ...abi.Value) (abi.Value, error) {
+// After any error, the instance must not be called again. An argument for a string may be a string or bytes.
+func (i *Instance) Call(x *Export, params []*abi.Type, result *abi.Type, args ...abi.Value) (value abi.Value, err error) {
+	err = i.call(x, params, result != nil, args, func(cross *crossing, out *cval) (err error) {
+		value, err = cross.lift(result, out)
+		return err
+	})
+	return value, err
+}
+
+// CallText is Call of a function that returns a string. It appends that to a buffer.
+func (i *Instance) CallText(to []byte, x *Export, params []*abi.Type, args ...abi.Value) ([]byte, error) {
+	err := i.call(x, params, true, args, func(_ *crossing, out *cval) error {
+		if out.kind != C.WASMTIME_COMPONENT_STRING {
+			return mismatch(&abi.Type{Kind: abi.KindString}, out)
+		}
+		to = append(to, bytesOf(of[C.wasm_name_t](out))...)
+		return nil
+	})
+	return to, err
+}
+
+func (i *Instance) call(x *Export, params []*abi.Type, returns bool, args []abi.Value, lift func(*crossing, *cval) error) error {
 	s := i.store
 	cross := crossing{store: s, linker: i.linker, context: s.context}
 	values := make([]C.wasmtime_component_val_t, len(args))
@@ -430,21 +475,20 @@ func (i *Instance) Call(x *Export, params []*abi.Type, result *abi.Type, args ..
 	}()
 	for n, arg := range args {
 		if err := cross.lower(params[n], arg, &values[n]); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	var value abi.Value
 	var failed error
 	if err := s.run(func() *C.wasmtime_error_t {
-		var out C.wasmtime_component_val_t
+		var out cval
 		var results C.size_t
-		if result != nil {
+		if returns {
 			results = 1
 		}
 		e := C.stile_call(&i.c, s.context, x.c, s.state, unsafe.SliceData(values), C.size_t(len(values)), &out, results)
-		if e == nil && result != nil {
+		if e == nil && returns {
 			// Within the turn, because the engine holds many times the size of the result.
-			value, failed = cross.lift(result, &out)
+			failed = lift(&cross, &out)
 			C.wasmtime_component_val_delete(&out)
 		}
 		return e
@@ -453,9 +497,9 @@ func (i *Instance) Call(x *Export, params []*abi.Type, result *abi.Type, args ..
 		if text, ok := errors.AsType[engineError](err); ok {
 			err = &TrapError{Reason: string(text)}
 		}
-		return nil, err
+		return err
 	}
-	return value, failed
+	return failed
 }
 
 // explain converts an error of the engine into its cause.

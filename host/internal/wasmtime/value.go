@@ -62,9 +62,10 @@ type cval = C.wasmtime_component_val_t
 // of reads the payload of a value.
 func of[T any](v *cval) *T { return (*T)(unsafe.Pointer(&v.of)) }
 
-func text(n *C.wasm_name_t) string {
-	return string(unsafe.Slice((*byte)(unsafe.Pointer(n.data)), n.size))
-}
+func text(n *C.wasm_name_t) string { return string(bytesOf(n)) }
+
+// bytesOf are the engine's own.
+func bytesOf(n *C.wasm_name_t) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(n.data)), n.size) }
 
 // same compares a name without copying it.
 func same(n *C.wasm_name_t, s string) bool {
@@ -252,9 +253,13 @@ func (x *crossing) lower(t *abi.Type, v abi.Value, out *cval) error {
 	case abi.KindF64:
 		*of[float64](out), ok = v.(float64)
 	case abi.KindString:
-		var s string
-		if s, ok = v.(string); ok {
+		switch s := v.(type) {
+		case string:
 			setName(of[C.wasm_name_t](out), s)
+		case []byte:
+			setName(of[C.wasm_name_t](out), unsafe.String(unsafe.SliceData(s), len(s))) // which copies it
+		default:
+			ok = false
 		}
 	case abi.KindList:
 		return x.lowerList(t, v, out)

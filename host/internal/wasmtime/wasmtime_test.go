@@ -326,6 +326,73 @@ func TestBlocking(t *testing.T) {
 	e.leave()
 }
 
+// TestKeptTurn has a store keep the only turn between calls: until Rest, until Close, and no longer than a tick.
+func TestKeptTurn(t *testing.T) {
+	e, err := NewEngine(Pool{Instances: 1, WarmSlots: 1, MaxMemory: 1 << 20, KeepResident: 1 << 16, Running: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	c := compile(t, e, spinner)
+	l := e.NewLinker()
+	t.Cleanup(l.Close)
+	x := c.Export("", "grow")
+	t.Cleanup(x.Close)
+	s := e.NewStore(Limits{Memory: 1 << 20, CPU: time.Minute}, nil)
+	t.Cleanup(s.Close)
+	free := func() bool {
+		if !e.turns.TryTake("", 1) {
+			return false
+		}
+		e.turns.GiveBack(1)
+		return true
+	}
+	s.Keep()
+	i, err := s.Instantiate(l, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func() {
+		t.Helper()
+		if _, err := i.Call(x, nil, kind(abi.KindS32)); err != nil {
+			t.Error(err)
+		}
+	}
+	if free() {
+		t.Error("the turn is free after the instantiation")
+	}
+	if call(); free() {
+		t.Error("the turn is free after a call")
+	}
+	turn := make(chan struct{})
+	go func() {
+		e.enter(t.Context(), "", false)
+		close(turn)
+		e.leave()
+	}()
+	for e.turns.Waiting() == 0 {
+		runtime.Gosched()
+	}
+	s.since = time.Now().Add(-2 * Tick)
+	call()
+	select {
+	case <-turn:
+	default:
+		t.Error("the store has kept its turn for more than a tick, although another waits")
+	}
+	if s.Rest(); !free() {
+		t.Error("the turn is not free after Rest")
+	}
+	if call(); !free() {
+		t.Error("the turn is not free after a later call")
+	}
+	s.Keep()
+	call()
+	if s.Close(); !free() {
+		t.Error("the turn is not free after Close")
+	}
+}
+
 // TestParseError reads wasmtime's text where the guest chose the names in the backtrace.
 func TestParseError(t *testing.T) {
 	const head = "error while executing at wasm backtrace:\n"
