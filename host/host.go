@@ -302,7 +302,7 @@ func compiled[T interface{ Serialize() ([]byte, error) }](ctx context.Context, h
 		return t, nil
 	}
 	var fresh *T
-	_, err := h.cache.Do(ctx, kind, key, func() ([]byte, error) {
+	_, err := h.cache.DoBehind(ctx, kind, key, func() ([]byte, error) {
 		t, err := compile()
 		if err != nil {
 			return nil, &compileError{err}

@@ -291,9 +291,11 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	for _, p := range parts {
 		key.WriteString(sha256hex.Of(p))
 	}
-	return t.cached(ctx, "extension", sha256hex.Of([]byte(key.String())), func() ([]byte, error) {
-		return t.assemble(ctx, s, b, net, linkage, descriptor, standalone)
-	})
+	build := func() ([]byte, error) { return t.assemble(ctx, s, b, net, linkage, descriptor, standalone) }
+	if t.cache == nil {
+		return build()
+	}
+	return t.cache.DoBehind(ctx, "extension", sha256hex.Of([]byte(key.String())), build)
 }
 
 // outline is a component without its image, for the key of one: it covers the bindings, which another version of this program may

@@ -128,9 +128,7 @@ func run(ctx context.Context) (err error) {
 		if err != nil {
 			return fmt.Errorf("set up: %w", err)
 		}
-		if os.Getenv("GOMAXPROCS") == "" { // as stile serve does
-			host.RaiseMaxProcs()
-		}
+		host.Tune() // as stile serve does
 		if err := errors.Join(measurement.measure(ctx, b, s), s.close()); err != nil {
 			return fmt.Errorf("%s: %w", measurement.name, err)
 		}

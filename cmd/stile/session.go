@@ -202,8 +202,8 @@ func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, e
 	if err != nil {
 		return nil, err
 	}
-	if o.many && os.Getenv("GOMAXPROCS") == "" {
-		host.RaiseMaxProcs()
+	if o.many {
+		host.Tune()
 	}
 	return n, nil
 }

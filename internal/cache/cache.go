@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -53,6 +54,7 @@ const (
 	block      = 4 << 10     // bytes that a file takes at least
 	minAge     = time.Hour   // younger files that are unfinished, and younger locks, are not removed
 	touchAfter = time.Minute // age at which a use renews the time of an entry
+	mostBehind = 4           // entries that are stored in the background; others wait until they are stored
 
 	sweepFile = "sweep"
 	temporary = "tmp-" // what names of unfinished files begin with
@@ -66,6 +68,9 @@ type Cache struct {
 	key  []byte
 	log  *slog.Logger
 	max  int64 // bytes of all entries after a sweep
+
+	behind  sync.WaitGroup // entries that are stored in the background
+	storing chan struct{}  // has an element for each of them
 }
 
 // Open opens the cache in dir with the MAC key in keyDir, file cache.key. It makes missing folders and a missing key. It fails if a
@@ -83,11 +88,14 @@ func Open(dir, keyDir string, log *slog.Logger) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cache{dir: dir, root: root, key: key, log: log, max: maxSize}, nil
+	return &Cache{dir: dir, root: root, key: key, log: log, max: maxSize, storing: make(chan struct{}, mostBehind)}, nil
 }
 
-// Close releases the folder. Files that File returned stay open.
-func (c *Cache) Close() error { return c.root.Close() }
+// Close waits until all is stored, and releases the folder. Files that File returned stay open.
+func (c *Cache) Close() error {
+	c.behind.Wait()
+	return c.root.Close()
+}
 
 // Get returns the content of an entry. The bool reports whether there is one that verifies. An error means that the folder could not
 // be read; callers may go on as if the entry were missing.
@@ -171,6 +179,32 @@ func (c *Cache) Put(kind, key string, data []byte) error {
 // the result, or cannot lock, Do still returns what build made. A build may call Do for
 // other entries.
 func (c *Cache) Do(ctx context.Context, kind, key string, build func() ([]byte, error)) ([]byte, error) {
+	return c.do(ctx, kind, key, build, func(data []byte, unlock func()) {
+		defer unlock()
+		c.keep(kind, key, data)
+	})
+}
+
+// DoBehind is Do, but it returns what build made while that is stored in the background, which takes longer than to build small things.
+// Whoever requests the entry meanwhile waits for that. What a killed process has not stored is built again.
+func (c *Cache) DoBehind(ctx context.Context, kind, key string, build func() ([]byte, error)) ([]byte, error) {
+	return c.do(ctx, kind, key, build, func(data []byte, unlock func()) {
+		select {
+		case c.storing <- struct{}{}:
+			data = bytes.Clone(data) // the other is the caller's
+			c.behind.Go(func() {
+				defer func() { <-c.storing }()
+				defer unlock()
+				c.keep(kind, key, data)
+			})
+		default:
+			defer unlock()
+			c.keep(kind, key, data)
+		}
+	})
+}
+
+func (c *Cache) do(ctx context.Context, kind, key string, build func() ([]byte, error), store func(data []byte, unlock func())) ([]byte, error) {
 	if data, ok, err := c.Get(kind, key); ok {
 		return data, nil
 	} else if err != nil {
@@ -184,7 +218,12 @@ func (c *Cache) Do(ctx context.Context, kind, key string, build func() ([]byte, 
 		c.log.Warn("cache entry is built without a lock", "kind", kind, "error", err)
 		return build()
 	}
-	defer unlock()
+	built := false
+	defer func() {
+		if !built { // or it panics
+			unlock()
+		}
+	}()
 	if data, ok, _ := c.Get(kind, key); ok {
 		return data, nil
 	}
@@ -192,10 +231,15 @@ func (c *Cache) Do(ctx context.Context, kind, key string, build func() ([]byte, 
 	if err != nil {
 		return nil, err
 	}
+	built = true
+	store(data, unlock)
+	return data, nil
+}
+
+func (c *Cache) keep(kind, key string, data []byte) {
 	if err := c.Put(kind, key, data); err != nil {
 		c.log.Warn("cache entry was not kept", "kind", kind, "error", err)
 	}
-	return data, nil
 }
 
 // lock holds an entry's lock file. Two open files of one process exclude each other too, so goroutines need no lock of

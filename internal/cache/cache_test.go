@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -377,7 +378,53 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// TestMain lets the test binary be a second process: it builds one entry and says whether it did.
+// TestDoBehind builds entries that are stored in the background: whoever asks meanwhile gets the one that was built, what a caller does with its data
+// does not matter, and Close waits for all.
+func TestDoBehind(t *testing.T) {
+	dir, keyDir := t.TempDir(), t.TempDir()
+	c, err := Open(dir, keyDir, nil)
+	must(t, err)
+	const entries, askers = 3 * mostBehind, 3
+	content := func(n int) []byte { return bytes.Repeat([]byte{byte(n)}, 1<<20) }
+	var builds atomic.Int32
+	var wg sync.WaitGroup
+	for n := range entries {
+		for range askers {
+			wg.Go(func() {
+				data, err := c.DoBehind(t.Context(), "code", strconv.Itoa(n), func() ([]byte, error) {
+					builds.Add(1)
+					return content(n), nil
+				})
+				if err != nil || !bytes.Equal(data, content(n)) {
+					t.Errorf("entry %d: %d bytes, %v", n, len(data), err)
+				}
+				clear(data)
+			})
+		}
+	}
+	wg.Wait()
+	if got := builds.Load(); got != entries {
+		t.Errorf("built %d times, want %d", got, entries)
+	}
+	failure := errors.New("no luck")
+	for range 2 { // the first has given the lock back
+		if _, err := c.DoBehind(t.Context(), "code", "failing", func() ([]byte, error) { return nil, failure }); !errors.Is(err, failure) {
+			t.Error(err)
+		}
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = c.DoBehind(t.Context(), "code", "panicking", func() ([]byte, error) { panic("as it should") })
+		}()
+	}
+	must(t, c.Close())
+	c = open(t, dir, keyDir)
+	for n := range entries {
+		if data, ok, err := c.Get("code", strconv.Itoa(n)); !ok || err != nil || !bytes.Equal(data, content(n)) {
+			t.Errorf("entry %d after Close: %t, %v", n, ok, err)
+		}
+	}
+}
+
 // TestLinkInPlaceOfLock has a link where the lock of an entry belongs. No lock on it is ever that of the entry.
 func TestLinkInPlaceOfLock(t *testing.T) {
 	c := open(t, t.TempDir(), t.TempDir())
@@ -405,6 +452,7 @@ func TestLinkInPlaceOfLock(t *testing.T) {
 	}
 }
 
+// TestMain lets the test binary be a second process: it builds one entry and says whether it did.
 func TestMain(m *testing.M) {
 	dir := os.Getenv("CACHE_TEST_DIR")
 	if dir == "" {
