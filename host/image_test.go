@@ -93,8 +93,14 @@ func compiledKinds(t *testing.T, dir string) (components, images int) {
 func TestSharedCode(t *testing.T) {
 	for name, loads := range map[string]int{"one after the other": 1, "at once": 4} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			h := newHost(t, host.Options{CacheDir: dir, KeyDir: t.TempDir()})
+			o := host.Options{CacheDir: t.TempDir(), KeyDir: t.TempDir()}
+			h := newHost(t, o)
+			compiledSoFar := func() (components, images int) {
+				if err := h.Close(); err != nil { // which waits until all is in the cache
+					t.Error(err)
+				}
+				return compiledKinds(t, o.CacheDir)
+			}
 			var all sync.WaitGroup
 			limit := make(chan struct{}, loads)
 			for i := range 10 {
@@ -125,9 +131,10 @@ func TestSharedCode(t *testing.T) {
 				})
 			}
 			all.Wait()
-			if components, images := compiledKinds(t, dir); components != 1 || images != 10 {
+			if components, images := compiledSoFar(); components != 1 || images != 10 {
 				t.Errorf("%d components and %d images are compiled", components, images)
 			}
+			h = newHost(t, o)
 			c, err := h.Load(t.Context(), imaged{call: `(call $ok (i32.const 1024) (i32.const 4)) nop`}.wasm(t))
 			if err != nil {
 				t.Fatal(err)
@@ -135,7 +142,7 @@ func TestSharedCode(t *testing.T) {
 			if out, err := c.Call(t.Context(), "t", nil, nil); err != nil || string(out) != `"ok"` {
 				t.Errorf("got %s, %v", out, err)
 			}
-			if components, images := compiledKinds(t, dir); components != 2 || images != 11 {
+			if components, images := compiledSoFar(); components != 2 || images != 11 {
 				t.Errorf("with other code, %d components and %d images are compiled", components, images)
 			}
 		})

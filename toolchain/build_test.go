@@ -94,19 +94,30 @@ func TestLarge(t *testing.T) {
 func TestToolsShareCode(t *testing.T) {
 	t.Parallel()
 	_, tools := newToolchain(t, host.Options{})
-	dir := t.TempDir()
-	h, err := host.New(t.Context(), host.Options{CacheDir: dir, KeyDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Close(); err != nil {
-			t.Error(err)
+	dir, keyDir := t.TempDir(), t.TempDir()
+	load := func(wasm []byte, want string) {
+		t.Helper()
+		h, err := host.New(t.Context(), host.Options{CacheDir: dir, KeyDir: keyDir})
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
-	name, engine := tools.Engine()
-	if err := h.AddModuleNamed(t.Context(), name, engine); err != nil {
-		t.Fatal(err)
+		defer func() { // which waits until all is in the cache
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		name, engine := tools.Engine()
+		if err := h.AddModuleNamed(t.Context(), name, engine); err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := h.Load(t.Context(), wasm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := loaded.Call(t.Context(), "t", nil, nil)
+		if err != nil || string(out) != want {
+			t.Errorf("got %s, %v, want %s", out, err, want)
+		}
 	}
 	for i, c := range []struct {
 		source     toolchain.Source
@@ -122,14 +133,7 @@ func TestToolsShareCode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		loaded, err := h.Load(t.Context(), wasm)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := loaded.Call(t.Context(), "t", nil, nil)
-		if err != nil || string(out) != c.want {
-			t.Errorf("got %s, %v, want %s", out, err, c.want)
-		}
+		load(wasm, c.want)
 		for kind, want := range map[string]int{"component": c.components, "image": i + 1} {
 			if entries, err := os.ReadDir(filepath.Join(dir, kind)); err != nil || len(entries) != want {
 				t.Errorf("after %d tools: %d of kind %s are compiled, %v, want %d", i+1, len(entries), kind, err, want)
