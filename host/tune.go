@@ -1,7 +1,6 @@
 package host
 
 import (
-	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -9,19 +8,20 @@ import (
 )
 
 // Tune sets Go's runtime up for many calls at once, once for a process. A program that makes them should call it after [New], which makes its
-// defaults from the number of processors. It changes nothing that the environment variables GOMAXPROCS and GOGC set.
+// defaults from the number of processors, unless its user has set GOMAXPROCS.
 //
 //   - The scheduler gets one processor more than it has. A guest runs in C, where Go's monitor takes the processor away from its thread after
 //     20 us if no other is idle, and gives it to a thread that looks for work and finds none. With one to spare it does not look.
-//   - Garbage is collected after 32 MiB at the earliest. A host's own heap is small, so that the collector would run after each 500 calls.
+//   - Garbage is collected after 32 MiB at the earliest, unless GOGC is set. A host's own heap is small, so that the collector would run after
+//     each 500 calls.
 func Tune() { tune() }
 
 var tune = sync.OnceFunc(func() {
-	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
-	}
-	if os.Getenv("GOGC") == "" {
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
+	if set := debug.SetGCPercent(leastPercent); set == leastPercent {
 		makeRoom()
+	} else {
+		debug.SetGCPercent(set)
 	}
 })
 

@@ -128,7 +128,9 @@ func run(ctx context.Context) (err error) {
 		if err != nil {
 			return fmt.Errorf("set up: %w", err)
 		}
-		host.Tune() // as stile serve does
+		if os.Getenv("GOMAXPROCS") == "" { // as stile serve does
+			host.Tune()
+		}
 		if err := errors.Join(measurement.measure(ctx, b, s), s.close()); err != nil {
 			return fmt.Errorf("%s: %w", measurement.name, err)
 		}

@@ -202,7 +202,7 @@ func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, e
 	if err != nil {
 		return nil, err
 	}
-	if o.many {
+	if o.many && os.Getenv("GOMAXPROCS") == "" {
 		host.Tune()
 	}
 	return n, nil
