@@ -88,6 +88,9 @@ func run(ctx context.Context) (err error) {
 	profile := flag.String("cpuprofile", "", "write a CPU profile to this `file`")
 	flag.Parse()
 
+	if os.Getenv("GOGC") == "" { // as stile does
+		host.CollectLater()
+	}
 	wanted, err := regexp.Compile(*only)
 	if err != nil {
 		return err
@@ -129,7 +132,7 @@ func run(ctx context.Context) (err error) {
 			return fmt.Errorf("set up: %w", err)
 		}
 		if os.Getenv("GOMAXPROCS") == "" { // as stile serve does
-			host.Tune()
+			host.RaiseMaxProcs()
 		}
 		if err := errors.Join(measurement.measure(ctx, b, s), s.close()); err != nil {
 			return fmt.Errorf("%s: %w", measurement.name, err)

@@ -15,9 +15,6 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
-	"runtime"
-	"runtime/debug"
-	"runtime/metrics"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,42 +27,18 @@ import (
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/model"
 )
 
 func main() {
-	collectLater()
+	if os.Getenv("GOGC") == "" {
+		host.CollectLater()
+	}
 	log.SetOutput(io.Discard) // net/http logs each odd frame that a server sends
 	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
-}
-
-// collectLater has the collector wait until the heap has 32 MiB the first time, because most commands end before, and later 16 MiB or twice
-// what is in use. Go's own floor is 4 MiB: a call leaves some hundred KiB, so a server with 2 MiB in use would spend a third of its time on
-// collections.
-func collectLater() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(800)
-		runtime.AddCleanup(new([16]byte), collectAgain, 800)
-	}
-}
-
-// collectAgain follows each collection. percent is the one in force.
-func collectAgain(percent int) {
-	inUse := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(inUse)
-	next := gcPercent(inUse[0].Value.Uint64())
-	if next != percent {
-		debug.SetGCPercent(next)
-	}
-	runtime.AddCleanup(new([16]byte), collectAgain, next)
-}
-
-// gcPercent is what GOGC should be while so many bytes are in use. The smallest heap that is collected has as many hundredths of 4 MiB.
-func gcPercent(inUse uint64) int {
-	const floor, unit = 16 << 20, 4 << 20
-	return int(min(max(200, 100*floor/max(inUse, 1))-100, 100*floor/unit))
 }
 
 // cli is the command line.

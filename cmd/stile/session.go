@@ -203,7 +203,7 @@ func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, e
 		return nil, err
 	}
 	if o.many && os.Getenv("GOMAXPROCS") == "" {
-		host.Tune()
+		host.RaiseMaxProcs()
 	}
 	return n, nil
 }
