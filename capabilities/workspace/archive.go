@@ -44,7 +44,7 @@ func (t *tree) restore(path string, n, past *node) error {
 	if n == nil {
 		return t.add(t.base+path, past)
 	}
-	_, err := t.conn.Exec(t.ctx, `UPDATE node SET size = ?, modified = ?, mode = ?, content = ? WHERE id = ?`,
+	_, err := t.exec(`UPDATE node SET size = ?, modified = ?, mode = ?, content = ? WHERE id = ?`,
 		int64(past.status.Size), t.now(), past.status.Mode, past.bytes, n.id)
 	return err
 }
@@ -52,13 +52,13 @@ func (t *tree) restore(path string, n, past *node) error {
 // prune deletes surplus revisions: first of the paths that lost a content in this transaction, then of the workspace. The rest
 // becomes a task.
 func (t *tree) prune() error {
-	if _, err := t.conn.Exec(t.ctx, `DELETE FROM revision WHERE id IN (SELECT old.id FROM revision new
+	if _, err := t.exec(`DELETE FROM revision WHERE id IN (SELECT old.id FROM revision new
 		JOIN revision old USING (workspace, parent, name) WHERE new.id > ? AND old.n <= new.n - ? LIMIT ?)`, t.newest, t.options.Revisions, 4*t.batch); err != nil {
 		return err
 	}
 	done, err := t.pruneWorkspace()
 	if err == nil && !done {
-		_, err = t.conn.Exec(t.ctx, `INSERT INTO task VALUES (?, ?, '', '', 0, 0, '', '') ON CONFLICT DO NOTHING`, t.workspace, pruneTask)
+		_, err = t.exec(`INSERT INTO task VALUES (?, ?, '', '', 0, 0, '', '') ON CONFLICT DO NOTHING`, t.workspace, pruneTask)
 	}
 	return err
 }
@@ -70,7 +70,7 @@ func (t *tree) pruneWorkspace() (done bool, err error) {
 		if err != nil || now.revisions <= 4*t.options.Files && now.history <= t.options.HistoryBytes {
 			return true, err
 		}
-		if _, err = t.conn.Exec(t.ctx, `DELETE FROM revision WHERE id IN
+		if _, err = t.exec(`DELETE FROM revision WHERE id IN
 			(SELECT id FROM revision WHERE workspace = ? ORDER BY id LIMIT 16)`, t.workspace); err != nil {
 			return false, err
 		}
@@ -83,7 +83,7 @@ func (t *tree) snapshot() (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	r, err := t.conn.Exec(t.ctx, `INSERT INTO snapshot (workspace, base, taken, files, bytes, paths) VALUES (?, ?, ?, ?, ?, ?)`,
+	r, err := t.exec(`INSERT INTO snapshot (workspace, base, taken, files, bytes, paths) VALUES (?, ?, ?, ?, ?, ?)`,
 		t.workspace, t.base, t.now(), e.files, e.bytes, 1024+4*int64(len(t.base))+e.paths)
 	if err != nil {
 		return 0, err

@@ -43,7 +43,7 @@ func (t *tree) settle() error {
 		now.planned = t.planned
 	}
 	now.room = 512 + now.bytes + now.history + now.paths + snapshots + now.planned
-	r, err := t.conn.Exec(t.ctx, `UPDATE usage SET version = version + 1, planned = ?, room = ? WHERE workspace = ?`, now.planned, now.room, t.workspace)
+	r, err := t.exec(`UPDATE usage SET version = version + 1, planned = ?, room = ? WHERE workspace = ?`, now.planned, now.room, t.workspace)
 	if err != nil || now.room == t.before.room {
 		return err
 	}
@@ -51,7 +51,7 @@ func (t *tree) settle() error {
 		return err
 	}
 	const own = `INSERT INTO owned VALUES (?, ?) ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes`
-	if _, err := t.conn.Exec(t.ctx, own, stores.Owner(t.workspace), now.room-t.before.room); err != nil || !t.limited || now.room < t.before.room {
+	if _, err := t.exec(own, stores.Owner(t.workspace), now.room-t.before.room); err != nil || !t.limited || now.room < t.before.room {
 		return err
 	}
 	return t.checkRoom(0)
@@ -91,7 +91,7 @@ func (v *stored) drain(ctx context.Context, want int64) (freed int64, err error)
 	err = v.transact(ctx, "", func(t *tree) error {
 		freed = 0
 		for range prunedAtOnce / 16 {
-			if _, err := t.conn.Exec(t.ctx, `DELETE FROM revision WHERE id IN (SELECT id FROM revision WHERE workspace = ? ORDER BY id LIMIT 16)`, v.name); err != nil {
+			if _, err := t.exec(`DELETE FROM revision WHERE id IN (SELECT id FROM revision WHERE workspace = ? ORDER BY id LIMIT 16)`, v.name); err != nil {
 				return err
 			}
 			now, err := t.usage()

@@ -52,6 +52,8 @@ type Store struct {
 	batch   int // files in one transaction; tests lower it
 	search  *turns.Places
 	recent  recent
+
+	listings listings
 }
 
 // Open opens the store in file, and makes the file if it is missing. Its folder must exist. ctx bounds only the opening.
@@ -131,5 +133,5 @@ const maxSearches = sqlite.Readers - 1
 func (v *stored) searching() *turns.Places { return v.store.search }
 
 func (v *stored) tree(ctx context.Context, c *sqlite.Conn, base string) *tree {
-	return &tree{ctx: context.WithoutCancel(ctx), long: ctx, conn: c, options: &v.store.options, workspace: v.name, base: base, batch: v.store.batch, recent: &v.store.recent}
+	return &tree{ctx: context.WithoutCancel(ctx), long: ctx, conn: c, options: &v.store.options, workspace: v.name, base: base, batch: v.store.batch, store: v.store}
 }

@@ -61,7 +61,7 @@ func (t *tree) begin(k task) error {
 	if err != nil || done {
 		return err
 	}
-	_, err = t.conn.Exec(t.ctx, `INSERT INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+	_, err = t.exec(`INSERT INTO task VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		t.workspace, k.kind, k.source, k.target, k.snapshot, k.at, k.parent, k.name)
 	return err
 }
@@ -81,9 +81,9 @@ func (t *tree) resume() (done bool, err error) {
 	case err != nil:
 		return false, err
 	case done:
-		_, err = t.conn.Exec(t.ctx, `DELETE FROM task WHERE workspace = ?`, t.workspace)
+		_, err = t.exec(`DELETE FROM task WHERE workspace = ?`, t.workspace)
 	default:
-		_, err = t.conn.Exec(t.ctx, `UPDATE task SET kind = ?2, parent = ?3, name = ?4 WHERE workspace = ?1`, t.workspace, k.kind, k.parent, k.name)
+		_, err = t.exec(`UPDATE task SET kind = ?2, parent = ?3, name = ?4 WHERE workspace = ?1`, t.workspace, k.kind, k.parent, k.name)
 	}
 	return done, err
 }
@@ -132,7 +132,7 @@ func (t *tree) advance(k *task) (done bool, err error) {
 		done, err = t.some(most, `DELETE FROM kept WHERE snapshot = ?1 AND (parent, name) IN (SELECT parent, name FROM kept WHERE snapshot = ?1 LIMIT ?2)`,
 			k.snapshot, most)
 		if err == nil && done {
-			_, err = t.conn.Exec(t.ctx, `DELETE FROM snapshot WHERE id = ?`, k.snapshot)
+			_, err = t.exec(`DELETE FROM snapshot WHERE id = ?`, k.snapshot)
 		}
 		return done, err
 	case pruneTask:
@@ -154,7 +154,7 @@ func (t *tree) fit(room int, above, paths string, args ...any) (most int, err er
 
 // some runs a statement that handles at most this many rows, and reports whether these were the last.
 func (t *tree) some(most int, statement string, args ...any) (done bool, err error) {
-	r, err := t.conn.Exec(t.ctx, statement, args...)
+	r, err := t.exec(statement, args...)
 	if err != nil {
 		return false, err
 	}
@@ -197,7 +197,7 @@ func (t *tree) stretch(k *task, end string, before int) (room int, err error) {
 	run := func(statement string, more ...any) {
 		if err == nil {
 			args := append([]any{t.workspace, k.source, k.parent, k.name, parent, name, tail(k.source)}, more...)
-			_, err = t.conn.Exec(t.ctx, statement, args...)
+			_, err = t.exec(statement, args...)
 		}
 	}
 	switch k.kind {
@@ -233,7 +233,7 @@ func (t *tree) replace(k *task) (bool, error) {
 	if done {
 		parent = "0"
 	}
-	_, err = t.conn.Exec(t.ctx, `INSERT INTO node (workspace, parent, name, kind, size, modified, mode, content, target)
+	_, err = t.exec(`INSERT INTO node (workspace, parent, name, kind, size, modified, mode, content, target)
 		SELECT ?1, ?2 || parent, name, kind, size, modified, mode, content, target FROM kept
 		WHERE snapshot = ?3 AND (parent, name) > (?4, ?5) AND (parent, name) <= (?6, ?7)
 		AND NOT EXISTS (SELECT 1 FROM node n WHERE n.workspace = ?1 AND n.parent = ?2 || kept.parent AND n.name = kept.name)`,
@@ -361,8 +361,9 @@ func (v *stored) update(ctx context.Context, base string, f func(files) error) e
 
 // transact runs f in a writing transaction and deletes surplus revisions.
 func (v *stored) transact(ctx context.Context, base string, f func(*tree) error, garbage *bool) error {
-	return v.store.db.Update(ctx, func(c *sqlite.Conn) error {
-		t := v.tree(ctx, c, base)
+	var t *tree
+	err := v.store.db.Update(ctx, func(c *sqlite.Conn) error {
+		t = v.tree(ctx, c, base)
 		t.writing = true
 		var err error
 		if t.before, err = t.usage(); err != nil {
@@ -382,6 +383,11 @@ func (v *stored) transact(ctx context.Context, base string, f func(*tree) error,
 		}
 		return c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM garbage WHERE since <= ?)`, time.Now().UnixMilli()).Scan(garbage)
 	})
+	// A workspace without a version may have no row that counts.
+	if err == nil && t.before.version > 0 && (t.nodes == 0 || t.nodes == 1 && t.replaced != nil) {
+		v.store.listings.follow(v.name, t.before.version, t.replaced)
+	}
+	return err
 }
 
 // measure is the measure of a tree, at the newest version.

@@ -40,7 +40,10 @@ type tree struct {
 	checked   bool    // the result was checked against the limits; a part of it may exceed them
 	planned   int64   // room that the rest of the operation may take
 	limited   bool    // the workspace may not grow beyond Options.Room
-	recent    *recent
+	store     *Store
+	version   *int64    // of the workspace, once entries were read; not while writing
+	nodes     int       // statements that may have changed nodes
+	replaced  *replaced // the file that got another content last
 }
 
 // The modes of new nodes.
@@ -105,6 +108,33 @@ func (t *tree) reach(place string, names []string) (*node, int, error) {
 }
 
 func (t *tree) entries(path, after string, limit int) ([]dirent, error) {
+	if t.writing {
+		return t.list(path, after, limit)
+	}
+	if t.version == nil {
+		now, err := t.usage()
+		if err != nil {
+			return nil, err
+		}
+		t.version = &now.version
+	}
+	all, has := t.store.listings.get(t.workspace, *t.version, t.base+path)
+	if !has {
+		some, err := t.list(path, after, limit)
+		if err == nil && after == "" && len(some) < limit {
+			t.store.listings.put(t.workspace, *t.version, t.base+path, some)
+		}
+		return some, err
+	}
+	at, found := slices.BinarySearchFunc(all, after, byName)
+	if found {
+		at++
+	}
+	return all[at:min(at+limit, len(all)):len(all)], nil
+}
+
+// list is entries from the database.
+func (t *tree) list(path, after string, limit int) ([]dirent, error) {
 	var all []dirent
 	for row, err := range t.conn.Rows(t.ctx, `SELECT name, id, kind, size, modified, mode, coalesce(content, 0), target FROM node
 		WHERE workspace = ? AND parent = ? AND name > ? ORDER BY name LIMIT ?`, t.workspace, t.base+path, after, limit) {
@@ -126,7 +156,7 @@ func (t *tree) contents(all []*node) (map[int64][]byte, error) {
 	found := make(map[int64][]byte, len(all))
 	var missing []int64
 	for _, n := range all {
-		bytes, has := t.recent.get(n.bytes)
+		bytes, has := t.store.recent.get(n.bytes)
 		if !has {
 			missing = append(missing, n.bytes)
 			continue
@@ -158,7 +188,7 @@ func (t *tree) contents(all []*node) (map[int64][]byte, error) {
 // keep remembers a content. In a writing transaction, it may not be committed.
 func (t *tree) keep(content int64, bytes []byte) {
 	if !t.writing {
-		t.recent.put(content, bytes)
+		t.store.recent.put(content, bytes)
 	}
 }
 
@@ -186,7 +216,7 @@ func (t *tree) content(_ string, n *node, offset int64) iter.Seq2[[]byte, error]
 
 // small returns the content of a file of at most chunkSize, which nobody may change. It is empty if there is none of this number.
 func (t *tree) small(content int64) ([]byte, error) {
-	if bytes, has := t.recent.get(content); has {
+	if bytes, has := t.store.recent.get(content); has {
 		return bytes, nil
 	}
 	var bytes []byte
@@ -239,11 +269,19 @@ func (t *tree) layers(content, from int64) (all []layer, err error) {
 
 func (t *tree) now() int64 { return max(t.options.Now().UnixMilli(), 0) }
 
+// exec runs a statement that changes something.
+func (t *tree) exec(statement string, args ...any) (sql.Result, error) {
+	if strings.Contains(statement, "node") {
+		t.nodes++
+	}
+	return t.conn.Exec(t.ctx, statement, args...)
+}
+
 // add makes a node at a path from the root of the workspace.
 func (t *tree) add(full string, n *node) error {
 	parent, name := split(full)
 	content := sql.NullInt64{Int64: n.bytes, Valid: n.is(KindFile)}
-	_, err := t.conn.Exec(t.ctx, `INSERT INTO node (workspace, parent, name, kind, size, modified, mode, content, target)
+	_, err := t.exec(`INSERT INTO node (workspace, parent, name, kind, size, modified, mode, content, target)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		t.workspace, parent, name, n.status.Kind, int64(n.status.Size), t.now(), n.status.Mode, content, n.target)
 	return err
@@ -281,7 +319,7 @@ func (t *tree) makeLink(path, target string) error {
 }
 
 func (t *tree) setMode(_ string, n *node, mode uint32) error {
-	_, err := t.conn.Exec(t.ctx, `UPDATE node SET mode = ? WHERE id = ?`, mode, n.id)
+	_, err := t.exec(`UPDATE node SET mode = ? WHERE id = ?`, mode, n.id)
 	return err
 }
 
@@ -348,7 +386,7 @@ func (t *tree) writeRow(path string, n *node, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.conn.Exec(t.ctx, `INSERT INTO content VALUES (?1, ?2, coalesce(?3, x''))`, id, len(data), data); err != nil {
+	if _, err := t.exec(`INSERT INTO content VALUES (?1, ?2, coalesce(?3, x''))`, id, len(data), data); err != nil {
 		return err
 	}
 	return t.assign(path, n, id, int64(len(data)))
@@ -360,7 +398,7 @@ func (t *tree) writePieces(path string, n *node, size, shared int64, content io.
 	if err != nil {
 		return err
 	}
-	if _, err := t.conn.Exec(t.ctx, `INSERT INTO content (id, size) VALUES (?, ?)`, id, size); err != nil {
+	if _, err := t.exec(`INSERT INTO content (id, size) VALUES (?, ?)`, id, size); err != nil {
 		return err
 	}
 	if shared > 0 {
@@ -390,13 +428,13 @@ func (t *tree) share(content, from, pieces int64) error {
 		return err
 	}
 	if pieces-before > int64(t.batch) {
-		_, err := t.conn.Exec(t.ctx, `INSERT INTO prefix VALUES (?, ?, ?)`, content, from, pieces)
+		_, err := t.exec(`INSERT INTO prefix VALUES (?, ?, ?)`, content, from, pieces)
 		return err
 	}
-	if _, err := t.conn.Exec(t.ctx, `INSERT INTO prefix SELECT ?, base, pieces FROM prefix WHERE content = ?`, content, from); err != nil {
+	if _, err := t.exec(`INSERT INTO prefix SELECT ?, base, pieces FROM prefix WHERE content = ?`, content, from); err != nil {
 		return err
 	}
-	_, err = t.conn.Exec(t.ctx, `INSERT INTO part SELECT ?, n, piece FROM part WHERE content = ? AND n < ?`, content, from, pieces)
+	_, err = t.exec(`INSERT INTO part SELECT ?, n, piece FROM part WHERE content = ? AND n < ?`, content, from, pieces)
 	return err
 }
 
@@ -427,7 +465,9 @@ func (t *tree) assign(path string, n *node, id, size int64) error {
 	if n == nil {
 		return t.add(t.base+path, &node{status: Status{Kind: KindFile, Size: uint64(size), Mode: fileMode}, bytes: id})
 	}
-	_, err := t.conn.Exec(t.ctx, `UPDATE node SET size = ?, modified = ?, content = ? WHERE id = ?`, size, t.now(), id, n.id)
+	now := t.now()
+	_, err := t.exec(`UPDATE node SET size = ?, modified = ?, content = ? WHERE id = ?`, size, now, id, n.id)
+	t.replaced = &replaced{t.base + path, n.id, Status{Size: uint64(size), Modified: uint64(now)}, id}
 	return err
 }
 
@@ -436,7 +476,7 @@ func (t *tree) move(n *node, source, target string) error {
 		return err
 	}
 	parent, name := split(t.base + target)
-	if _, err := t.conn.Exec(t.ctx, `UPDATE node SET parent = ?, name = ? WHERE id = ?`, parent, name, n.id); err != nil || !n.is(KindDirectory) {
+	if _, err := t.exec(`UPDATE node SET parent = ?, name = ? WHERE id = ?`, parent, name, n.id); err != nil || !n.is(KindDirectory) {
 		return err
 	}
 	return t.begin(task{kind: moveTask, source: t.base + source, target: t.base + target})
@@ -481,7 +521,7 @@ func (t *tree) checkDepth(n *node, source, target string) error {
 }
 
 func (t *tree) remove(n *node, path string, _ bool) error {
-	if _, err := t.conn.Exec(t.ctx, `DELETE FROM node WHERE id = ?`, n.id); err != nil || !n.is(KindDirectory) {
+	if _, err := t.exec(`DELETE FROM node WHERE id = ?`, n.id); err != nil || !n.is(KindDirectory) {
 		return err
 	}
 	return t.begin(task{kind: removeTask, source: t.base + path})
