@@ -89,7 +89,7 @@ func (c *cell) do(f func() error) error {
 // enter moves this thread into new namespaces.
 func enter(o Options) error {
 	if os.Geteuid() != 0 {
-		return &LackError{"only root can make the namespaces"}
+		return &LackError{"only root, of this machine or of a user namespace, can make the namespaces"}
 	}
 	network, err := os.Open(o.Network)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // use until Close.
 type Namespace struct{ file *os.File }
 
-// NewNamespace makes a network namespace that has only a loopback interface, which is up. It needs root, or CAP_SYS_ADMIN; without, the
+// NewNamespace makes a network namespace that has only a loopback interface, which is up. It needs root of the machine or of a user namespace, or CAP_SYS_ADMIN; without, the
 // error is abi.ErrUnavailable.
 func NewNamespace() (*Namespace, error) {
 	var n *Namespace
@@ -54,6 +54,9 @@ func OpenNamespace(path string) (*Namespace, error) {
 	return &Namespace{file}, nil
 }
 
+// unshare makes its user root of a user namespace, which has nobody too, and processes of its own.
+const unshare = "unshare --map-root-user --map-auto --pid --fork --kill-child --mount-proc"
+
 // ownNamespace is the network namespace of the thread that opens it.
 const ownNamespace = "/proc/thread-self/ns/net"
 
@@ -74,7 +77,7 @@ func visit(enter, f func() error) error {
 }
 
 // visitLocked brings the thread back and unlocks it, because a process with Pdeathsig ends with the thread that started it. A thread that
-// cannot come back stays locked, and ends with its goroutine.
+// cannot come back stays locked, and ends with its goroutine: root of a user namespace may leave the machine's network, and not return to it.
 func visitLocked(enter, f func() error) error {
 	home, err := os.Open(ownNamespace)
 	if err != nil {
@@ -83,13 +86,12 @@ func visitLocked(enter, f func() error) error {
 	defer home.Close()
 	if err := enter(); err != nil {
 		runtime.UnlockOSThread() // nothing has changed
-		return abi.Errorf(abi.CodeUnavailable, "enter a network namespace, which needs root or CAP_SYS_ADMIN: %v", err)
+		return abi.Errorf(abi.CodeUnavailable, "enter a network namespace: %v; it needs root of this machine, or of a user namespace: %s stile ...", err, unshare)
 	}
 	result := f()
-	if err := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); err != nil {
-		return errors.Join(result, abi.Errorf(abi.CodeUnavailable, "leave a network namespace: %v", err))
+	if err := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); err == nil {
+		runtime.UnlockOSThread()
 	}
-	runtime.UnlockOSThread()
 	return result
 }
 

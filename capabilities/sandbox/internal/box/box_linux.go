@@ -70,6 +70,9 @@ func Start(ctx context.Context, o Options, r Root, l Limits) (_ *Box, err error)
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("%w: stile does not run as root: %s; and only root mounts a disk of a limited size, and gives each sandbox users of its own", ErrUnavailable, b.cgroups.ofUser())
 	}
+	if !o.WithoutUserNamespace && !mapped(firstID, maxBoxes*rangeSize) {
+		return nil, fmt.Errorf("%w: stile is root of a user namespace, and not of the machine: %s; and the namespace has no users for sandboxes", ErrUnavailable, b.cgroups.ofUser())
+	}
 	for _, c := range []string{"memory", "pids", "freezer"} {
 		if !b.cgroups.has(c) {
 			return nil, fmt.Errorf("%w: the cgroup controller %s is missing from %s", ErrUnavailable, c, b.cgroups)
@@ -421,6 +424,18 @@ func (b *Box) Close() error {
 		errs = append(errs, clean(b.dir, b.cgroups, b.parent), b.lock.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// mapped reports whether this process's user namespace has these user ids.
+func mapped(first, size uint64) bool {
+	text, err := os.ReadFile("/proc/self/uid_map")
+	for line := range strings.Lines(string(text)) {
+		var inside, outside, many uint64
+		if _, err := fmt.Sscan(line, &inside, &outside, &many); err == nil && inside <= first && first+size <= inside+many {
+			return true
+		}
+	}
+	return err != nil // nobody knows
 }
 
 // userNamespaces reports whether the machine has user namespaces.

@@ -38,6 +38,9 @@ func TestRefusals(t *testing.T) {
 	if got := apart(t, 65534, ""); !strings.Contains(got, "does not run as root: ") || !strings.Contains(got, "cgroup") {
 		t.Errorf("a user: %s", got)
 	}
+	if got := apart(t, 0, `unshare --user --map-root-user "$0"; exit; `); !strings.Contains(got, "is root of a user namespace, and not of the machine: ") || !strings.Contains(got, "no users for sandboxes") {
+		t.Errorf("root of a user namespace: %s", got)
+	}
 	// Version 2 alone, as far as this machine has it beside version 1.
 	const alone = `grep -o "/sys/fs/cgroup[^ ]*" /proc/self/mounts | sort -r | while read m; do umount "$m"; done; mount -t cgroup2 none /sys/fs/cgroup; `
 	if findCgroups().unified {
