@@ -49,6 +49,15 @@ func (m *imager) newGuest(ctx context.Context, memory []byte) (*guest, error) {
 	return g, nil
 }
 
+// freshGuest starts an engine that nothing has run in. The caller closes it.
+func (m *imager) freshGuest(ctx context.Context) (*guest, error) {
+	whole, err := m.whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return m.newGuest(ctx, whole.memory)
+}
+
 // limit bounds the time that is left to the guest.
 func (g *guest) limit(cpu time.Duration) {
 	g.cpu = cpu

@@ -285,11 +285,7 @@ func (m *imager) makeBase(ctx context.Context, prelude string, l layout) (*baseI
 	if err != nil {
 		return nil, err
 	}
-	whole, err := m.whole(ctx)
-	if err != nil {
-		return nil, err
-	}
-	g, err := m.newGuest(ctx, whole.memory)
+	g, err := m.freshGuest(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -335,11 +331,7 @@ func (m *imager) makeBase(ctx context.Context, prelude string, l layout) (*baseI
 // compilePrelude compiles the prelude in a separate engine. So the base image holds neither the source, which the engine keeps for
 // every function, nor what the compiler left behind.
 func (m *imager) compilePrelude(ctx context.Context, prelude string) ([]byte, error) {
-	whole, err := m.whole(ctx)
-	if err != nil {
-		return nil, err
-	}
-	g, err := m.newGuest(ctx, whole.memory)
+	g, err := m.freshGuest(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,10 @@ func (s *scope) push(r *reader, t any) {
 
 // typeIndex reads the index of a type and writes the new one.
 func (s *scope) typeIndex(r *reader, w *writer) any {
-	i := r.U32()
+	return s.typeAt(r, w, r.U32())
+}
+
+func (s *scope) typeAt(r *reader, w *writer, i uint32) any {
 	w.Number(i + s.shift)
 	if r.Err == nil && int(i) >= len(s.types) {
 		r.Fail("there is no type %d", i)
@@ -324,14 +327,7 @@ func (s *scope) outerType(r *reader, w *writer) any {
 		}
 	}
 	w.Number(count)
-	w.Number(i + at.shift)
-	if r.Err == nil && int(i) >= len(at.types) {
-		r.Fail("there is no outer type %d", i)
-	}
-	if r.Err != nil {
-		return nil
-	}
-	return at.types[i]
+	return at.typeAt(r, w, i)
 }
 
 // name reads the name of an import or export.
