@@ -34,7 +34,7 @@ func TestLongServeMemory(t *testing.T) {
 	defer cancel()
 	h.ctx = ctx
 	many := strings.Repeat("x", 990_000)
-	h.shared("large", nil, map[string]string{
+	h.offer("shared", "large", nil, map[string]string{
 		"output": `"<".repeat(990_000)`,
 		"deep":   `JSON.parse("[" + "[[[[[[[[[[]]]]]]]]]],".repeat(40_000) + "0]")`,
 		"take":   `input.text.length`,
@@ -45,13 +45,17 @@ func TestLongServeMemory(t *testing.T) {
 		for k := range 7 {
 			get[fmt.Sprintf("get%d", k)] = "1"
 		}
-		h.shared(fmt.Sprintf("listed%d", i), nil, get, `"x".repeat(250_000)`)
+		scope := "shared"
+		if i >= 8 { // a scope has 16 MiB
+			scope = "user"
+		}
+		h.offer(scope, fmt.Sprintf("listed%d", i), nil, get, `"x".repeat(250_000)`)
 	}
 	files := map[string]string{}
 	for i := range 15 {
 		files[fmt.Sprintf("d%d.txt", i)] = strings.Repeat("<", 520<<10)
 	}
-	h.shared("source", files, map[string]string{"get": "1"}, "1")
+	h.offer("shared", "source", files, map[string]string{"get": "1"}, "1")
 	tokens := make([]string, agents)
 	for i := range tokens {
 		tokens[i] = strings.TrimSpace(h.stile("serve", "token", "add", fmt.Sprintf("agent%d", i)))
@@ -77,28 +81,28 @@ func TestLongServeMemory(t *testing.T) {
 			"source":   `import { extension } from "stile"; export const x = "` + many + `"; export default extension({ tools: { get: { description: "d", run: async () => x } } });`,
 		})
 	}
-	loads := map[string]struct {
-		at   int // of each agent
-		body func() string
-	}{
-		"pings of 15 MiB": {2, func() string {
-			return `{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":"` + strings.Repeat("x", 15<<20) + `"}}`
-		}},
-		"many values":          {2, func() string { return nested }},
-		"outputs":              {4, func() string { return call("large_output", struct{}{}) }},
-		"outputs of lists":     {4, func() string { return call("large_deep", struct{}{}) }},
-		"inputs":               {4, func() string { return call("large_take", map[string]string{"text": many}) }},
-		"inputs of slow calls": {8, func() string { return call("large_wait", map[string]string{"text": many}) }},
-		"code": {2, func() string {
+	type load struct {
+		at    int // of each agent
+		body  func() string
+		tells string // in an answer that is as it should be, if that is an error
+	}
+	loads := map[string]load{
+		"inputs of 15 MiB":     {2, func() string { return call("large_take", map[string]string{"text": strings.Repeat("x", 15<<20)}) }, "limit reached: input (1 MiB)"},
+		"many values":          {at: 2, body: func() string { return nested }},
+		"outputs":              {at: 4, body: func() string { return call("large_output", struct{}{}) }},
+		"outputs of lists":     {at: 4, body: func() string { return call("large_deep", struct{}{}) }},
+		"inputs":               {at: 4, body: func() string { return call("large_take", map[string]string{"text": many}) }},
+		"inputs of slow calls": {at: 8, body: func() string { return call("large_wait", map[string]string{"text": many}) }},
+		"code": {at: 2, body: func() string {
 			return call("code_run", map[string]string{"code": `return "x".repeat(990_000) /*` + many[:200_000] + `*/`})
 		}},
-		"lists of tools": {3, func() string { return `{"jsonrpc":"2.0","id":7,"method":"tools/list"}` }},
-		"sources":        {2, func() string { return call("extension_source", map[string]string{"extension": "source"}) }},
-		"tests":          {1, func() string { return call("extension_test", map[string]string{"extension": "source"}) }},
-		"drafts":         {1, write},
+		"lists of tools": {at: 3, body: func() string { return `{"jsonrpc":"2.0","id":7,"method":"tools/list"}` }},
+		"sources":        {at: 2, body: func() string { return call("extension_source", map[string]string{"extension": "source"}) }},
+		"tests":          {at: 1, body: func() string { return call("extension_test", map[string]string{"extension": "source"}) }},
+		"drafts":         {at: 1, body: write},
 	}
 	for name, load := range loads {
-		if !post(ctx, address, tokens[0], load.body()) {
+		if !post(ctx, address, tokens[0], load.body(), load.tells) {
 			t.Errorf("%s: refused by a server that has nothing else to do", name)
 		}
 	}
@@ -113,7 +117,7 @@ func TestLongServeMemory(t *testing.T) {
 			for range load.at {
 				busy.Go(func() {
 					for over.Err() == nil {
-						if post(over, address, token, body) {
+						if post(over, address, token, body, load.tells) {
 							counts[name][0].Add(1)
 						} else {
 							counts[name][1].Add(1)
@@ -161,8 +165,8 @@ func declared(t *testing.T) int {
 	return int(gib * (1 << 20))
 }
 
-// shared adds an extension for all agents. The schema of each tool has a default.
-func (h *home) shared(name string, files, tools map[string]string, otherwise string) {
+// offer adds an extension for all agents that see the scope. The schema of each tool has a default.
+func (h *home) offer(scope, name string, files, tools map[string]string, otherwise string) {
 	h.t.Helper()
 	dir := filepath.Join(h.t.TempDir(), name)
 	names, source := []string{}, `import { extension } from "stile";`+"\nexport default extension({ tools: {\n"
@@ -184,7 +188,7 @@ func (h *home) shared(name string, files, tools map[string]string, otherwise str
 			h.t.Fatal(err)
 		}
 	}
-	h.stile("ext", "add", dir, "--scope", "shared", "--entry", "index.ts")
+	h.stile("ext", "add", dir, "--scope", scope, "--entry", "index.ts")
 	h.approveAll()
 }
 
@@ -204,8 +208,8 @@ func begin(ctx context.Context, client *http.Client, address, token string) (htt
 	return header, response.Body.Close()
 }
 
-// post sends one message in a session of its own, and reports whether it was answered without an error.
-func post(ctx context.Context, address, token, body string) bool {
+// post sends one message in a session of its own. It reports whether it was answered without an error, or with one that tells this text.
+func post(ctx context.Context, address, token, body, tells string) bool {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	header, err := begin(ctx, client, address, token)
@@ -232,7 +236,8 @@ func post(ctx context.Context, address, token, body string) bool {
 		_, _ = io.Copy(io.Discard, response.Body)
 		_ = response.Body.Close()
 		if method == http.MethodPost {
-			good = response.StatusCode == http.StatusOK && !bytes.Contains(head[:n], []byte(`"error":`)) && !bytes.Contains(head[:n], []byte(`"isError":true`))
+			failed := bytes.Contains(head[:n], []byte(`"error":`)) || bytes.Contains(head[:n], []byte(`"isError":true`))
+			good = response.StatusCode == http.StatusOK && failed == (tells != "") && bytes.Contains(head[:n], []byte(tells))
 		}
 	}
 	return good
