@@ -8,10 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/sandbox/internal/box"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/turns"
 )
 
 func parsed(t *testing.T, text string) (capability.Grant, error) {
@@ -165,8 +167,13 @@ func TestLimit(t *testing.T) {
 
 // TestOutput keeps the last part of what is written, however it is written.
 func TestOutput(t *testing.T) {
+	defer func() {
+		if n := allOutput.Free(); n != maxAllOutput {
+			t.Errorf("%d bytes are free afterwards", n)
+		}
+	}()
 	for _, size := range []int{1, 7, 4096, 300_000, 3 << 20} {
-		var o output
+		o := output{quota: outputOf(t.Context())}
 		var want [2]bytes.Buffer
 		for i := 0; o.total < 3<<20; i++ {
 			part := bytes.Repeat([]byte{byte('a' + i%26)}, size)
@@ -194,8 +201,9 @@ func TestOutput(t *testing.T) {
 				t.Errorf("%d: stream %d is not the last part", size, i)
 			}
 		}
+		o.close()
 	}
-	var o output
+	o := output{quota: outputOf(t.Context())}
 	first, second := o.subscribe(0), o.subscribe(5)
 	dropped := o.subscribe(100)
 	if err := dropped.Close(); err != nil || len(o.waiting) != 2 {
@@ -208,5 +216,46 @@ func TestOutput(t *testing.T) {
 	o.end()
 	if !second.IsReady() || !o.subscribe(1000).IsReady() {
 		t.Error("the end")
+	}
+	o.close()
+}
+
+// TestOutputOfAllCommands has the calls of one user keep the output of many commands that have ended. It is bounded for a call and for the user,
+// and the last part of another user's output is kept whole.
+func TestOutputOfAllCommands(t *testing.T) {
+	line := bytes.Repeat([]byte("x"), 4096)
+	var all []*output
+	keeps := func(user string, commands int) (bytes int64) {
+		ctx := abi.WithCall(turns.For(t.Context(), user))
+		for range commands {
+			o := &output{quota: outputOf(ctx)}
+			for range 2 * maxOutput / len(line) {
+				o.add(box.Stdout, line)
+			}
+			if o.total != o.dropped+uint64(o.kept) {
+				t.Errorf("of %d bytes, %d are dropped and %d kept", o.total, o.dropped, o.kept)
+			}
+			bytes += int64(o.kept)
+			all = append(all, o)
+		}
+		return bytes
+	}
+	if n := keeps("agent:busy", 40); n > callOutput || n < callOutput/2 {
+		t.Errorf("a call keeps %d bytes", n)
+	}
+	for range 10 {
+		keeps("agent:busy", 16)
+	}
+	if n := allOutput.Free(); n < maxAllOutput/2 || n > maxAllOutput/2+maxOutput {
+		t.Errorf("a user leaves %d bytes", n)
+	}
+	if n := keeps("agent:other", 1); n < maxOutput-int64(len(line)) {
+		t.Errorf("another user's output has %d bytes", n)
+	}
+	for _, o := range all {
+		o.close()
+	}
+	if n := allOutput.Free(); n != maxAllOutput {
+		t.Errorf("%d bytes are free afterwards", n)
 	}
 }

@@ -85,7 +85,7 @@ func (s *Sandbox) Start(ctx context.Context, c Command) (*Process, error) {
 		c.Stdin.close()
 		return nil, err
 	}
-	p := &Process{}
+	p := &Process{output: output{quota: s.output}}
 	p.ctx, p.cancel = context.WithCancel(s.ctx)
 	p.meter = ctx
 	config := box.Process{Args: c.Argv, Dir: path.Join(box.Work, folder), Stdin: stdin, Output: p.write}
@@ -249,5 +249,6 @@ func (p *Process) Stop(context.Context) { p.cancel() }
 func (p *Process) Close() error {
 	p.cancel()
 	<-p.done.Done()
+	p.output.close()
 	return nil
 }

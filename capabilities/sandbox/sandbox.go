@@ -249,7 +249,7 @@ func (*Grant) Quick() []string { return []string{"get"} }
 // Open implements [abi.Opener]. The container starts when it is first used.
 func (g *Grant) Open(ctx context.Context) (any, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &Sandbox{grant: g, ctx: ctx, cancel: cancel, held: g.lasting}
+	s := &Sandbox{grant: g, ctx: ctx, cancel: cancel, held: g.lasting, output: outputOf(ctx)}
 	if s.held == nil {
 		s.held = newHeld()
 	} else {
@@ -264,7 +264,8 @@ type Sandbox struct {
 	ctx    context.Context //nolint:containedctx // ends when the sandbox is closed; what was started outlives the operation that started it
 	cancel context.CancelFunc
 
-	held *held
+	held   *held
+	output *blob.Quota
 
 	mu      sync.Mutex
 	running int
