@@ -309,18 +309,18 @@ func TestRecordingIsBounded(t *testing.T) {
 	}
 }
 
-// holding is a box whose first answer is large. The next one comes at the end of ctx.
+// holding is a box whose first answer is large. The next one comes when over is closed.
 type holding struct {
 	box
-	ctx   context.Context
 	first bool
 	holds chan<- struct{}
+	over  <-chan struct{}
 }
 
 func (b *holding) Fetch(_ context.Context, n uint32) []byte {
 	if b.first = !b.first; !b.first {
 		b.holds <- struct{}{}
-		<-b.ctx.Done()
+		<-b.over
 		return nil
 	}
 	return make([]byte, n)
@@ -332,13 +332,12 @@ func TestUsersShareRecordings(t *testing.T) {
 	records := &kept{}
 	h := newHost(t, host.Options{Recorder: records, RecordMemory: 4 << 20})
 	c := guest{uses: "open fetch", call: `(drop (memory.grow (i32.const 8))) (call $fetch (local.get $box) (i32.const 200000) (i32.const 256)) (call $fetch (local.get $box) (i32.const 200000) (i32.const 256)) ` + returns}.load(t, h)
-	ctx, cancel := context.WithCancel(t.Context())
-	holds := make(chan struct{})
+	holds, over := make(chan struct{}), make(chan struct{})
 	var busy sync.WaitGroup
 	const many = 30
 	for range many {
 		busy.Go(func() {
-			if _, err := c.Do(t.Context(), host.Request{Tool: "t", User: "agent:busy", Env: host.Env{"box": &holding{ctx: ctx, holds: holds}}}); err != nil {
+			if _, err := c.Do(t.Context(), host.Request{Tool: "t", User: "agent:busy", Env: host.Env{"box": &holding{holds: holds, over: over}}}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -352,7 +351,7 @@ func TestUsersShareRecordings(t *testing.T) {
 			t.Errorf("the recording of %s is cut: %s", user, r.Cut)
 		}
 	}
-	cancel()
+	close(over)
 	busy.Wait()
 	cut := 0
 	for _, r := range records.list {
