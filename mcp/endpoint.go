@@ -38,6 +38,7 @@ type endpoint struct {
 
 	mu       sync.Mutex
 	sessions map[*sdk.ServerSession]*session
+	uses     map[string]*use   // of sessions over HTTP, by their number
 	peers    map[string]*peer  // by the hash of a token
 	seen     <-chan struct{}   // what Manager.Changed returned when the tools were last read
 	offered  map[string]*offer // by the name of a tool
@@ -46,7 +47,7 @@ type endpoint struct {
 }
 
 func newEndpoint(o Options, p places, v lifecycle.Viewer) *endpoint {
-	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, peers: map[string]*peer{}, offered: map[string]*offer{}, kept: p.kept.shelf(maxKept), traffic: newTraffic(), calls: &running{whose: "an agent", most: maxAgentCalls}, places: p, builtin: map[string]bool{}, climbed: map[string]bool{}}
+	e := &endpoint{options: o, viewer: v, sessions: map[*sdk.ServerSession]*session{}, uses: map[string]*use{}, peers: map[string]*peer{}, offered: map[string]*offer{}, kept: p.kept.shelf(maxKept), traffic: newTraffic(), calls: &running{whose: "an agent", most: maxAgentCalls}, places: p, builtin: map[string]bool{}, climbed: map[string]bool{}}
 	guide := instructions
 	if o.Ladder != nil {
 		guide += ladderInstructions

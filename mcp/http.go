@@ -45,8 +45,8 @@ type HTTPOptions struct {
 	MaxBodies int64
 	// MaxRequests is how many requests an agent may have under way, in all its sessions. An open stream counts as one. Default 256.
 	MaxRequests int
-	// MaxSessions is how many sessions an agent may have at once. Requests of protocol versions without sessions count too. Default
-	// 64.
+	// MaxSessions is how many sessions an agent may have at once. Requests of protocol versions without sessions count too. One more
+	// session takes the place of the one that has had no request for longest, if there is one without. Default 64.
 	MaxSessions int
 }
 
@@ -302,8 +302,11 @@ func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost && !h.readBody(w, r, under, check, most) {
 		return
 	}
+	if handler == h.sessions && id != "" {
+		defer e.use(id)()
+	}
 	switch {
-	case r.Method == http.MethodPost && id == "" && e.connections() >= h.options.MaxSessions:
+	case r.Method == http.MethodPost && id == "" && e.connections() >= h.options.MaxSessions && !e.endIdle():
 		http.Error(w, "too many sessions and requests at once", http.StatusTooManyRequests)
 		return
 	case r.Method == http.MethodDelete && id != "":
@@ -313,6 +316,9 @@ func (h *httpHandler) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	handler.ServeHTTP(&patientWriter{w, http.NewResponseController(w)}, r)
+	if handler == h.sessions && id == "" {
+		e.use(w.Header().Get("Mcp-Session-Id"))() // a new session was last used now
+	}
 }
 
 // readBody reads the body of a request, and refuses messages that do not pass a check. If the request belongs to a session, most is

@@ -83,6 +83,18 @@ func (w *web) client(version, token, name string, ask func(*sdk.ElicitParams) *s
 // send sends a request with these headers, and returns status, headers and body.
 func (w *web) send(method, body string, headers ...string) (int, nethttp.Header, string) {
 	w.t.Helper()
+	response := w.request(method, body, headers...)
+	defer func() { _ = response.Body.Close() }()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return response.StatusCode, response.Header, string(data)
+}
+
+// request sends a request with these headers. The caller closes the body.
+func (w *web) request(method, body string, headers ...string) *nethttp.Response {
+	w.t.Helper()
 	r, err := nethttp.NewRequestWithContext(w.t.Context(), method, w.URL, strings.NewReader(body))
 	if err != nil {
 		w.t.Fatal(err)
@@ -100,12 +112,7 @@ func (w *web) send(method, body string, headers ...string) (int, nethttp.Header,
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	defer func() { _ = response.Body.Close() }()
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return response.StatusCode, response.Header, string(data)
+	return response
 }
 
 const (
@@ -190,8 +197,19 @@ func TestSessions(t *testing.T) {
 	if status, _ := open(); status != 200 {
 		t.Errorf("a second session: %d", status)
 	}
-	if status, _ := open(); status != 429 {
+	first := w.request("GET", "", with(aliceToken)...)
+	defer func() { _ = first.Body.Close() }()
+	status, third := open() // in the place of the one without a request
+	if status != 200 {
 		t.Errorf("a third session: %d", status)
+	}
+	second := w.request("GET", "", "Authorization", "Bearer "+aliceToken, "Mcp-Session-Id", third)
+	defer func() { _ = second.Body.Close() }()
+	if status, _, _ := w.send("POST", list, with(aliceToken)...); status != 200 {
+		t.Errorf("the one with a stream was ended: %d", status)
+	}
+	if status, _ := open(); status != 429 {
+		t.Errorf("a session more than are in use: %d", status)
 	}
 	if status, _, _ := w.send("DELETE", "", with(aliceToken)...); status != 204 {
 		t.Errorf("it cannot be ended: %d", status)

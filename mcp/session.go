@@ -3,7 +3,9 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync/atomic"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -93,6 +95,65 @@ func (e *endpoint) find(id, owner string) *session {
 	defer e.mu.Unlock()
 	for connection, s := range e.sessions {
 		if connection.ID() == id && s.owner == owner {
+			return s
+		}
+	}
+	return nil
+}
+
+// use says how a session over HTTP is used.
+type use struct {
+	requests int       // under way; an open stream is one
+	last     time.Time // when the last one ended
+}
+
+// use counts a request of a session, until the function that it returns is called. Numbers of no session are not counted.
+func (e *endpoint) use(id string) (done func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.connection(id) == nil {
+		return func() {}
+	}
+	u := e.uses[id]
+	if u == nil {
+		u = &use{}
+		e.uses[id] = u
+	}
+	u.requests++
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		u.requests--
+		u.last = time.Now()
+	}
+}
+
+// endIdle ends the session over HTTP that has had no request for longest, and reports whether there was one: many clients leave
+// without ending theirs.
+func (e *endpoint) endIdle() bool {
+	e.mu.Lock()
+	maps.DeleteFunc(e.uses, func(id string, _ *use) bool { return e.connection(id) == nil })
+	longest := ""
+	for id, u := range e.uses {
+		if u.requests == 0 && (longest == "" || u.last.Before(e.uses[longest].last)) {
+			longest = id
+		}
+	}
+	if longest == "" {
+		e.mu.Unlock()
+		return false
+	}
+	delete(e.uses, longest)
+	connection := e.connection(longest)
+	e.mu.Unlock()
+	_ = connection.Close() // no call is under way, for which it would wait
+	return true
+}
+
+// connection returns the SDK's session with this number, or nil.
+func (e *endpoint) connection(id string) *sdk.ServerSession {
+	for s := range e.sdk.Sessions() {
+		if id != "" && s.ID() == id {
 			return s
 		}
 	}
