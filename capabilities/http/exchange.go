@@ -56,7 +56,7 @@ func (c *Client) start(operation context.Context, q *request, timeout *uint32) (
 		c.call.memory.Release(held)
 		return nil, abi.Errorf(abi.CodeExhausted, "http exchanges in progress: %d", cap(c.call.pending))
 	}
-	place, err := exchanges.ask(turns.User(c.call.ctx), c.call.budget)
+	place, err := exchanges.ask(turns.User(operation), c.call.budget)
 	if err != nil {
 		c.call.memory.Release(held)
 		<-c.call.pending
