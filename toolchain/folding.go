@@ -12,8 +12,8 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
-// between matches a space or comment.
-const between = `(?:[\s\v\x{80}-\x{10FFFF}]|/\*(?s:.*?)\*/|(?://|<!--|-->)[^\n]*\n)`
+// between matches a space or comment. A comment ends where esbuild ends it, and no later: at a carriage return, too.
+const between = `(?:[\s\v\x{80}-\x{10FFFF}]|/\*(?:[^*]|\*+[^*/])*\*+/|(?://|<!--|-->)[^\n\r\x{2028}\x{2029}]*[\n\r\x{2028}\x{2029}])`
 
 // maxFolded bounds the bytes of one enum member. esbuild evaluates members and joins their texts. If each is the previous one twice,
 // thirty of them take more memory than there is.
@@ -35,6 +35,50 @@ var (
 // quoted matches a text in the body of an enum.
 var quoted = lazyregexp.New(`"(?:[^"\\\n]|\\(?s:.))*"|'(?:[^'\\\n]|\\(?s:.))*'|` + "`[^`]*`")
 
+// search finds matches in code, one after the other. What that reads is bounded by a few times the code, because each match can take a look at
+// all that follows, if something before it could still become one: after enum, a comment that does not end.
+type search struct {
+	code       string
+	expression *lazyregexp.Regexp
+	at, read   int
+}
+
+var errSearch = errors.New("has too much that looks like unfinished enums or exports, or like enums within others")
+
+// reads counts bytes that were read.
+func (s *search) reads(n int) error {
+	if s.read += n; s.read > 8*len(s.code)+256<<10 {
+		return errSearch
+	}
+	return nil
+}
+
+// next returns the indexes of a match and its parts in the code, or nil.
+func (s *search) next() ([]int, error) {
+	r := runes{Reader: strings.NewReader(s.code[s.at:])}
+	found := s.expression.FindReaderSubmatchIndex(&r)
+	for i := range found {
+		found[i] += s.at
+	}
+	if found != nil {
+		s.at = found[1]
+	}
+	return found, s.reads(r.read)
+}
+
+// runes counts what is read.
+type runes struct {
+	*strings.Reader
+	read int
+}
+
+// ReadRune implements [io.RuneReader].
+func (r *runes) ReadRune() (rune, int, error) {
+	c, size, err := r.Reader.ReadRune()
+	r.read += size
+	return c, size, err
+}
+
 // folding bounds the cost of a build's enums. It belongs to one build, whose files may come concurrently.
 type folding struct {
 	mu      sync.Mutex
@@ -51,15 +95,24 @@ func (f *folding) admit(code string, loader api.Loader) error {
 	if loader != api.LoaderTS && loader != api.LoaderTSX {
 		return f.inlined()
 	}
+	if !strings.Contains(code, "enum") {
+		return f.inlined()
+	}
 	size, doublings := 1, 0
-	for at := 0; ; {
-		head := enumHead.FindStringIndex(code[at:])
+	heads := search{code: code, expression: enumHead}
+	for {
+		head, err := heads.next()
+		if err != nil {
+			return err
+		}
 		if head == nil {
 			return f.inlined()
 		}
-		at += head[1] // what looks like a head could hide another one
+		at := head[1] // what looks like a head could hide another one
 		body := code[at:enumEnd(code, at)]
-		size += len(body)
+		if size += len(body); heads.reads(len(body)) != nil {
+			return errSearch
+		}
 		joins := 0
 		for member := range strings.SplitSeq(body, ",") {
 			f.uses++ // a member may refer to another one

@@ -1,11 +1,15 @@
 package toolchain
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/stilehost/stile/internal/usagetest"
 )
 
 // TestFolding has enums of a few hundred bytes with a member of gigabytes, and enums that people write.
@@ -26,6 +30,8 @@ func TestFolding(t *testing.T) {
 		"additions": "enum E { " + doubling("@ + @"), "const": "export const enum E{" + doubling("@+@"), "templates": "enum E { " + doubling("`${@}${@}`"),
 		"with texts": "enum E { " + doubling(`@ + "x" + @`), "apart": apart,
 		"behind a comment": "enum /*{}*/ E // {}\n{" + doubling("@+@"), "behind a text": `x = "enum a {"; enum E { /*"}*/ ` + doubling("@+@"),
+		"behind a carriage return": "enum E //\r{" + doubling("@+@"), "behind a line separator": "enum //\u2028E //\u2029{" + doubling("@+@"),
+		"behind stars":               "enum E /***//*/**/{" + doubling("@+@"),
 		"behind a bracket in a text": `enum E { x = "}", ` + doubling("@+@"), "escaped": `enum \u{61}b { ` + doubling("@+@"),
 		"behind a template": "enum E { x = `}`, " + doubling("@+@"), "behind an expression": "enum E { x = /}/, " + doubling("@+@"),
 	}
@@ -78,5 +84,48 @@ func TestInlining(t *testing.T) {
 	fine := map[string]string{"main.ts": `import { E } from "./e"; export default [` + strings.Repeat("E.a, console.log, ", 20_000) + "];", "e.ts": `export enum E { a = "` + long[:300] + `", b = 2 }`}
 	if _, err := bundle(t.Context(), Source{FS: tree(fine), Entry: "main.ts"}, helper("bundle")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSearchesAreBounded has what looks like enums, or exports, within others that do not end. Looking for all of them reads the file once for
+// each: 256 KiB take more than ten seconds.
+func TestSearchesAreBounded(t *testing.T) {
+	t.Parallel()
+	const size = maxTransform
+	for name, unit := range map[string]string{
+		"enums": "enum a{", "members": "enum a{b=1,", "templates": "enum a{`", "texts": "enum a{'", "comments": "enum a /*enum b{}", "lines": "enum a//enum b{}", "html": "enum <!--enum b{}",
+	} {
+		text := strings.Repeat(unit, size/len(unit))
+		before := usagetest.Processor()
+		if err := new(folding).admit(text, api.LoaderTS); !errors.Is(err, errSearch) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if took := usagetest.Processor() - before; took > 5*time.Second { // also that of other tests
+			t.Errorf("%s: it took %v", name, took)
+		}
+	}
+	for name, unit := range map[string]string{"comments": "export/*export*from'a'", "lines": "export//export*from'a'"} {
+		s := &stars{said: map[string]map[string]int{}, found: map[string][]string{}, names: map[string]int{}}
+		if err := s.load("a.js", strings.Repeat(unit, size/len(unit))); !errors.Is(err, errSearch) && !errors.Is(err, errStars) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, text := range map[string]string{
+		"enums":    strings.Repeat("/* an enum */ enum E { A = 1 /* a */, B = `x` } // enum of\n", 3000) + strings.Repeat("enum E { A = 'enum x {' }\n", 3),
+		"comments": strings.Repeat("/* of an enum */ enum /* named */ E /* of */ { A = 1 }\n", 3000),
+	} {
+		if err := new(folding).admit(text, api.LoaderTS); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestCommentsEnd looks for what esbuild tries twice, behind comments that end in each way.
+func TestCommentsEnd(t *testing.T) {
+	t.Parallel()
+	for _, comment := range []string{"//\n", "//\r", "//\r\n", "//\u2028", "//\u2029", "/**/", "/***/", "/*/*/", "/* * / */", "<!--\r"} {
+		if !triedTwice.MatchString("a ? " + comment + "(" + comment + "b) : c => d") {
+			t.Errorf("%q hides a parenthesis", comment)
+		}
 	}
 }

@@ -34,11 +34,20 @@ func (s *stars) load(name, code string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.names[name] = strings.Count(code, ",") + strings.Count(code, "export")
-	for _, m := range star.FindAllStringSubmatch(code, maxStars+1) {
+	exports := search{code: code, expression: star}
+	for range maxStars + 1 {
+		found, err := exports.next()
+		if err != nil {
+			return err
+		}
+		if found == nil {
+			break
+		}
+		module := code[found[2]:found[3]]
 		if s.said[name] == nil {
 			s.said[name] = map[string]int{}
 		}
-		if s.said[name][m[1]]++; strings.Contains(m[1], `\`) {
+		if s.said[name][module]++; strings.Contains(module, `\`) {
 			return errStars
 		}
 		s.count++

@@ -13,8 +13,9 @@ func TestStars(t *testing.T) {
 		of      func(i, n int) string
 		refused bool
 	}{
-		"doubled":       {40, func(i, _ int) string { return strings.Repeat(fmt.Sprintf("export * from './m%d';", i+1), 2) }, true},
-		"with comments": {40, func(i, _ int) string { return strings.Repeat(fmt.Sprintf("export/**/*//\nfrom/**/'./m%d';", i+1), 2) }, true},
+		"doubled":              {40, func(i, _ int) string { return strings.Repeat(fmt.Sprintf("export * from './m%d';", i+1), 2) }, true},
+		"with comments":        {40, func(i, _ int) string { return strings.Repeat(fmt.Sprintf("export/**/*//\nfrom/**/'./m%d';", i+1), 2) }, true},
+		"with other line ends": {40, func(i, _ int) string { return strings.Repeat(fmt.Sprintf("export//\r*//\u2028from'./m%d';", i+1), 2) }, true},
 		"all of all": {14, func(_, n int) string {
 			text := ""
 			for j := range n {

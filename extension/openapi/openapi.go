@@ -137,7 +137,7 @@ func Generate(text []byte, o Options) (*Result, error) {
 	}
 	all := d.operations(name, o)
 	if d.tooMuch() {
-		return nil, tooLong
+		return nil, errTooLong
 	}
 	if len(all) == 0 {
 		return nil, d.nothing(o)
@@ -207,8 +207,8 @@ func (o Options) check() error {
 	return nil
 }
 
-// tooLong is the error for a document that takes too much work.
-var tooLong = &DocumentError{"", "converting the document takes too long", "choose fewer operations with --tag or --include"}
+// errTooLong is the error for a document that takes too much work.
+var errTooLong error = &DocumentError{"", "converting the document takes too long", "choose fewer operations with --tag or --include"}
 
 // nothing is the error for a document of which nothing is left.
 func (d *document) nothing(o Options) error {

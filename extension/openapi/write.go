@@ -78,7 +78,7 @@ func (d *document) fit(bin []*operation) (made []*operation, simplified int, err
 		for _, o := range bin {
 			reason, less := d.buildWithin(o, room)
 			if d.tooMuch() {
-				return nil, 0, tooLong
+				return nil, 0, errTooLong
 			}
 			if reason != "" {
 				if first {

@@ -3,6 +3,7 @@
 package lazyregexp
 
 import (
+	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -31,6 +32,10 @@ func (r *Regexp) MatchString(s string) bool      { return r.compiled().MatchStri
 func (r *Regexp) FindString(s string) string     { return r.compiled().FindString(s) }
 func (r *Regexp) FindStringIndex(s string) []int { return r.compiled().FindStringIndex(s) }
 func (r *Regexp) FindSubmatch(b []byte) [][]byte { return r.compiled().FindSubmatch(b) }
+
+func (r *Regexp) FindReaderSubmatchIndex(from io.RuneReader) []int {
+	return r.compiled().FindReaderSubmatchIndex(from)
+}
 
 func (r *Regexp) FindStringSubmatch(s string) []string {
 	return r.compiled().FindStringSubmatch(s)
