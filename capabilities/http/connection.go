@@ -28,21 +28,32 @@ const (
 	// addressWork is for one address of a name.
 	addressWork = 10 * time.Microsecond
 	// maxIdleWork is how much time a connection that no exchange uses may take.
-	maxIdleWork = 5 * time.Millisecond
+	maxIdleWork = 2 * time.Millisecond
+	// maxSpent is how much of the time for reads, writes and handshakes is charged late.
+	maxSpent = time.Millisecond
+	// maxAhead is the same for the bytes of all exchanges of a call.
+	maxAhead = 500 * time.Millisecond
 )
 
-// maxBuffered is how many bytes of a body net/http reads before the exchange does, over HTTP/2.
-const maxBuffered = 512 << 10
+// maxBuffered is how many bytes of a body net/http reads before the exchange does, over HTTP/2. In records and over HTTP/1, it is bufferedRead.
+const (
+	maxBuffered  = 256 << 10
+	bufferedRead = 32 << 10
+)
 
 // connection charges the exchanges that use it for the work that the server causes: frames without content, small chunks, small
 // records. It is below TLS, because net/http requires a *tls.Conn.
 type connection struct {
 	net.Conn
 
-	mu      sync.Mutex
-	users   map[*exchanging]bool
+	mu sync.Mutex
+	// users are the exchanges, with the time for bytes that each may owe.
+	users   map[*exchanging]time.Duration
 	perByte time.Duration
-	// owed is the time that was not charged yet. It is negative if content was charged before the exchange read it.
+	// spent is the time for reads, writes and handshakes that was not charged yet.
+	spent time.Duration
+	// owed is the time for bytes that was not charged yet, since they may be content. It is negative if content was charged before
+	// the exchange read it.
 	owed time.Duration
 
 	computing stopwatch // only during the handshake, on its goroutine
@@ -94,20 +105,34 @@ func (c *connection) computed() {
 	}
 }
 
-// work adds time, and time for bytes, to owed. It charges owed once that exceeds the cost of content that still waits to be read.
+// work adds time to spent, and time for bytes to owed. It charges spent at once, and owed once that exceeds the cost of content that
+// may still wait to be read.
 func (c *connection) work(took time.Duration, bytes int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := time.Duration(len(c.users))
-	c.owed += took + time.Duration(bytes)*c.perByte*(1+n/64) // a setting of HTTP/2 is applied to each stream
-	if n == 0 && c.owed > maxIdleWork {
-		return errors.New("the server sends too much over a connection that is not used")
-	}
-	if n > 0 && c.owed > 2*n*maxBuffered*c.perByte {
-		for user := range c.users {
-			user.charge(c.owed / n)
+	c.spent += took
+	c.owed += time.Duration(bytes) * c.perByte * (1 + n/64) // a setting of HTTP/2 is applied to each stream
+	if n == 0 {
+		if c.spent+c.owed > maxIdleWork {
+			return errors.New("the server sends too much over a connection that is not used")
 		}
-		c.owed = 0
+		return nil
+	}
+	var due, ahead time.Duration
+	if c.spent > maxSpent {
+		due, c.spent = c.spent, 0
+	}
+	for _, may := range c.users {
+		ahead += may
+	}
+	if c.owed > ahead {
+		due, c.owed = due+c.owed, 0
+	}
+	if due > 0 {
+		for user := range c.users {
+			user.charge(due / n)
+		}
 	}
 	return nil
 }
@@ -129,17 +154,35 @@ func (c *connection) http2() {
 func (c *connection) join(user *exchanging) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.users[user] = true
+	bytes := bufferedRead
+	if c.perByte == frameWork {
+		bytes += maxBuffered
+	}
+	c.users[user] = user.call.mayOwe(time.Duration(bytes) * c.perByte)
 }
 
-// leave charges a user's part of owed.
+// leave charges a user's part of what is not charged yet.
 func (c *connection) leave(user *exchanging) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	part := max(0, c.owed/time.Duration(len(c.users)))
-	user.charge(part)
-	c.owed -= part
+	n := time.Duration(len(c.users))
+	spent, owed := c.spent/n, max(0, c.owed/n)
+	user.charge(spent + owed)
+	c.spent -= spent
+	c.owed -= owed
+	user.call.ahead.Add(-int64(c.users[user]))
 	delete(c.users, user)
+}
+
+// mayOwe takes up to want from what the exchanges of a call may owe. It goes back to ahead.
+func (b *budget) mayOwe(want time.Duration) time.Duration {
+	for {
+		have := b.ahead.Load()
+		got := min(int64(want), int64(maxAhead)-have)
+		if b.ahead.CompareAndSwap(have, have+got) {
+			return time.Duration(got)
+		}
+	}
 }
 
 // exchanging is what a connection needs to know about an exchange.

@@ -257,6 +257,50 @@ func TestFloodsEnd(t *testing.T) {
 	}
 }
 
+// TestManyFloodsEnd has a call with many exchanges, to each of which a byte comes at a time. What is not charged yet does not grow with
+// their number.
+func TestManyFloodsEnd(t *testing.T) {
+	const exchanges = 60
+	for _, protocol := range []int{1, 2} {
+		t.Run(fmt.Sprintf("HTTP %d", protocol), func(t *testing.T) {
+			server := httptest.NewUnstartedServer(nethttp.HandlerFunc(func(w nethttp.ResponseWriter, r *nethttp.Request) {
+				control := nethttp.NewResponseController(w)
+				for r.Context().Err() == nil {
+					if _, err := w.Write([]byte("x")); err != nil || control.Flush() != nil {
+						return
+					}
+				}
+			}))
+			server.EnableHTTP2 = protocol == 2
+			server.StartTLS()
+			defer server.Close()
+			roots := x509.NewCertPool()
+			roots.AddCert(server.Certificate())
+			var left atomic.Int64
+			left.Store(int64(exchanges*2*handshakeWork + 500*time.Millisecond))
+			c, url := charging(t, port(t, server.Listener.Addr()), roots, func(took time.Duration) error {
+				if left.Add(-int64(took)) < 0 {
+					return errors.New("nothing is left")
+				}
+				return nil
+			})
+			var all sync.WaitGroup
+			for range exchanges {
+				all.Go(func() {
+					if have := do(t, c, Request{Method: "GET", URL: url}); have.err == nil {
+						t.Error("a body without end has ended")
+					}
+				})
+			}
+			all.Wait()
+			c.grant.CloseIdleConnections()
+			if over := time.Duration(-left.Load()); over > maxAhead+exchanges*2*maxSpent {
+				t.Errorf("%v more were charged", over)
+			}
+		})
+	}
+}
+
 // TestFloodsBetweenExchanges has a server send pings after its response is complete.
 func TestFloodsBetweenExchanges(t *testing.T) {
 	f := floods()[0]

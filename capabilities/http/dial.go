@@ -72,7 +72,7 @@ func (d *dialer) dial(ctx context.Context, network, hostPort string) (*connectio
 	if err != nil {
 		return nil, err
 	}
-	return &connection{Conn: conn, users: map[*exchanging]bool{}, perByte: byteWork}, nil
+	return &connection{Conn: conn, users: map[*exchanging]time.Duration{}, perByte: byteWork}, nil
 }
 
 // connect connects to "host:port". It looks up a name once, requires that all its addresses are allowed, and dials exactly these. The

@@ -186,6 +186,7 @@ type budget struct {
 	memory   blob.Quotas // for held bytes, except bodies
 	received *blob.Quota
 	requests atomic.Int64
+	ahead    atomic.Int64  // time in ns for bytes that its exchanges may owe, up to maxAhead
 	pending  chan struct{} // one element for each exchange in progress
 	decoding chan struct{} // one element for each body that is being decompressed
 	busy     bool          // an exchange has the call's own place in exchanges, whose mutex guards it
