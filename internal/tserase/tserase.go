@@ -4,6 +4,7 @@
 package tserase
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -14,7 +15,8 @@ import (
 const maxDepth = 200
 
 // Body returns the body of an async function without its types, and true. It returns false for text that it does not read entirely: classes,
-// enums, namespaces, declarations, decorators, imports and exports, types with conditions, code that can be read in two ways, and code with mistakes. Some mistakes it does not notice; the engine finds these. It takes linear time.
+// enums, namespaces, declarations, decorators, imports and exports, types with conditions, code that can be read in two ways, and code with
+// mistakes. Some mistakes it does not notice: the engine finds those that are left, and those in types mean nothing. It takes linear time.
 func Body(text string) (erased string, ok bool) {
 	if !plain(text) {
 		return "", false
@@ -66,6 +68,8 @@ type parser struct {
 	depth  int
 	// colon says that a colon may follow the expression, as in a ? b : c.
 	colon bool
+	// arguments says that the type is among arguments, which may be comparisons.
+	arguments bool
 }
 
 // follow is what follows a token before its brackets end: an arrow, or a > in the same statement.
@@ -205,6 +209,11 @@ func (p *parser) erase(from int) {
 	}
 }
 
+// broken reports whether a line ends before the next token or one that was read, from one on.
+func (p *parser) broken(from int) bool {
+	return p.token(0).Newline || slices.ContainsFunc(p.tokens[from:p.at], func(t jslex.Token) bool { return t.Newline })
+}
+
 // operators are those between two operands, longer ones first. Arrows, and those that are words, are not among them.
 var operators = []string{
 	">>>=", "===", "!==", ">>>", "<<=", ">>=", "**=", "&&=", "||=", "??=",
@@ -247,6 +256,9 @@ var prefixes = set("await delete typeof void")
 
 // typeWords are reserved words that are types, and const of as const.
 var typeWords = set("const false null this true void")
+
+// primitives have no arguments.
+var primitives = set("any bigint boolean never number object string symbol undefined unknown")
 
 func set(words string) map[string]bool {
 	all := map[string]bool{}
@@ -710,7 +722,9 @@ func (p *parser) suffixes() {
 			p.erase(p.at - 1)
 		case m == "<" && !t.Newline && !strings.HasPrefix(p.text[t.Start:], "<=") && !strings.HasPrefix(p.text[t.Start:], "<<") && p.follow[p.at].angle:
 			from := p.at
+			p.arguments = true
 			p.typeArguments()
+			p.arguments = false
 			p.erase(from)
 			if next := p.token(0); p.mark() != "(" && (next.Kind != jslex.Template || next.Closes) {
 				p.refuse()
@@ -811,8 +825,9 @@ func (p *parser) arrow() bool {
 			p.at = start
 			return false
 		}
+		from := p.at
 		p.typeParameters()
-		if p.mark() != "(" {
+		if p.mark() != "(" || p.broken(from+1) { // a line would end behind return or async
 			p.refuse()
 		}
 	} else if p.mark() != "(" {
@@ -837,10 +852,8 @@ func (p *parser) arrow() bool {
 	p.inside(p.parameters)
 	after := p.at
 	p.returnType()
-	for i := after; i <= p.at; i++ {
-		if p.token(i - p.at).Newline {
-			p.refuse()
-		}
+	if p.broken(after) {
+		p.refuse()
 	}
 	p.arrowBody()
 	return true
@@ -920,12 +933,46 @@ func (p *parser) typeArguments() {
 	}
 }
 
-// skip reads a bracket and all up to its end, which is a type.
+// skip reads a bracket and all up to its end, which is a type. Among arguments it may be none, so there it reads what is inside.
 func (p *parser) skip(open string) {
 	if p.mark() != open {
 		p.refuse()
 	}
-	p.at = int(p.pairs[p.at]) + 1
+	if !p.arguments {
+		p.at = int(p.pairs[p.at]) + 1
+		return
+	}
+	p.at++
+	closing := string(jslex.Closing(open[0]))
+	for !p.accept(closing) {
+		if p.member(open); p.mark() == closing || p.accept(",") {
+			continue
+		}
+		if open != "{" || !p.accept(";") && !p.token(0).Newline {
+			p.refuse()
+		}
+	}
+}
+
+// member reads a property of an object's type, an element of a list's, or a parameter of a function's. It knows only the usual ones.
+func (p *parser) member(open string) {
+	if open != "{" {
+		p.accept("...")
+	} else if p.word() == "readonly" && p.token(1).Kind == jslex.Word {
+		p.at++
+	}
+	optional := p.textOf(jslex.Mark, 1) == "?" && p.textOf(jslex.Mark, 2) == ":"
+	named := optional || p.textOf(jslex.Mark, 1) == ":"
+	switch {
+	case named && (p.word() != "" && !reserved[p.word()] || open == "{" && p.token(0).Kind == jslex.String):
+		if p.at += 2; optional {
+			p.at++
+		}
+	case open == "[" && !named:
+	default:
+		p.refuse()
+	}
+	p.typ()
 }
 
 // typ reads a type.
@@ -946,11 +993,17 @@ func (p *parser) typ() {
 }
 
 func (p *parser) typeOperand() {
-	for w := p.word(); w == "keyof" || w == "readonly" || w == "typeof" || w == "new"; w = p.word() {
+	for w := p.word(); w == "keyof" || w == "readonly"; w = p.word() {
+		p.at++
+	}
+	prefix := p.word()
+	if prefix == "typeof" || prefix == "new" {
 		p.at++
 	}
 	t := p.token(0)
 	switch w := p.word(); {
+	case prefix == "typeof" && w == "" || prefix == "new" && p.mark() != "(" && p.mark() != "<":
+		p.refuse()
 	case w == "import" || w == "infer" || w == "unique" || w == "abstract" || w == "asserts" || reserved[w] && !typeWords[w]:
 		p.refuse()
 	case w != "":
@@ -960,6 +1013,9 @@ func (p *parser) typeOperand() {
 			}
 		}
 		if p.mark() == "<" && !p.token(0).Newline {
+			if typeWords[w] || primitives[w] {
+				p.refuse()
+			}
 			p.typeArguments()
 		}
 	case t.Kind == jslex.String || t.Kind == jslex.Number:
@@ -987,6 +1043,9 @@ func (p *parser) typeOperand() {
 			p.typ()
 			return
 		}
+		if prefix == "new" {
+			p.refuse()
+		}
 		p.at++
 		p.typ()
 		p.expect(")")
@@ -994,6 +1053,9 @@ func (p *parser) typeOperand() {
 		p.refuse()
 	}
 	for p.mark() == "[" && !p.token(0).Newline {
-		p.skip("[")
+		if p.at++; p.mark() != "]" {
+			p.typ()
+		}
+		p.expect("]")
 	}
 }
