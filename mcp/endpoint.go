@@ -146,8 +146,13 @@ func (e *endpoint) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 			e.follow(ctx)
 			if call, ok := r.(*sdk.CallToolRequest); ok {
-				if token, ok := call.Params.GetProgressToken().(string); ok && len(token) > maxEcho { // it comes back each second
-					return nil, invalid("the progressToken has more than %d bytes", maxEcho)
+				switch token := call.Params.GetProgressToken().(type) { // it comes back each second
+				case string:
+					if len(token) > maxEcho {
+						return nil, invalid("the progressToken has more than %d bytes", maxEcho)
+					}
+				case map[string]any, []any:
+					return nil, invalid("the progressToken is no text or number")
 				}
 				if stowed := stowedBy(r.GetExtra()); stowed != nil {
 					if err := stowed.restore(call); err != nil {

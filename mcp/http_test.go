@@ -222,6 +222,28 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+// Nothing is kept of sessions that have ended, however many there were.
+func TestEndedSessionsAreForgotten(t *testing.T) {
+	h := newHome(t, `{}`)
+	w := h.web(HTTPOptions{})
+	for range 10 {
+		_, header, _ := w.send("POST", initialize, "Authorization", "Bearer "+aliceToken)
+		headers := []string{"Authorization", "Bearer " + aliceToken, "Mcp-Session-Id", header.Get("Mcp-Session-Id")}
+		for _, method := range []string{"POST", "DELETE", "POST"} {
+			w.send(method, list, headers...)
+		}
+	}
+	e, err := h.server.endpoint(alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.uses) > 1 {
+		t.Errorf("%d of 10 sessions", len(e.uses))
+	}
+}
+
 // Over HTTP too, an agent's tool is available at once, and only to that agent.
 func TestOverHTTP(t *testing.T) {
 	for _, version := range []string{withSessions, sessionless} {
@@ -708,7 +730,7 @@ func TestCallsAreBounded(t *testing.T) {
 			}
 		}
 	}
-	if answer := other(); !strings.Contains(answer, "all agents together can have 1000 at once") {
+	if answer := other(); !strings.Contains(answer, "all agents together can have 1000 at once, and an agent no more than remain for others") {
 		t.Errorf("beside as many as all may have: %s", answer)
 	}
 	cancel()

@@ -43,7 +43,7 @@ func (r *running) begin() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.n >= r.most {
-		return &crowdedError{r.whose, r.most}
+		return &crowdedError{whose: r.whose, most: r.most}
 	}
 	r.n++
 	return nil
@@ -59,11 +59,12 @@ func (r *running) end() {
 type crowdedError struct {
 	whose string
 	most  int
+	share string // what else bounds them
 }
 
 // Error implements error.
 func (e *crowdedError) Error() string {
-	return fmt.Sprintf("too many calls are under way: %s can have %d at once; wait until one of them has ended, then call again", e.whose, e.most)
+	return fmt.Sprintf("too many calls are under way: %s can have %d at once%s; wait until one of them has ended, then call again", e.whose, e.most, e.share)
 }
 
 // inTurn makes a tool wait for a place, which it takes in the name of the agent that calls it.

@@ -50,7 +50,7 @@ func (e *endpoint) begin(call *sdk.CallToolRequest, tool *sdk.Tool) (r *request,
 	if !e.places.calls.Take(e.viewer.String(), 1) {
 		e.calls.end()
 		s.calls.end()
-		return nil, nil, &crowdedError{"all agents together", maxServerCalls}
+		return nil, nil, &crowdedError{"all agents together", maxServerCalls, ", and an agent no more than remain for others"}
 	}
 	r = &request{endpoint: e, session: s, call: call, tool: tool}
 	return r, func() {

@@ -116,6 +116,7 @@ func (e *endpoint) use(id string) (done func()) {
 	}
 	u := e.uses[id]
 	if u == nil {
+		maps.DeleteFunc(e.uses, func(id string, _ *use) bool { return e.connection(id) == nil })
 		u = &use{}
 		e.uses[id] = u
 	}
@@ -132,21 +133,26 @@ func (e *endpoint) use(id string) (done func()) {
 // without ending theirs.
 func (e *endpoint) endIdle() bool {
 	e.mu.Lock()
-	maps.DeleteFunc(e.uses, func(id string, _ *use) bool { return e.connection(id) == nil })
 	longest := ""
+	var connection *sdk.ServerSession
 	for id, u := range e.uses {
-		if u.requests == 0 && (longest == "" || u.last.Before(e.uses[longest].last)) {
-			longest = id
+		if u.requests > 0 || longest != "" && !u.last.Before(e.uses[longest].last) {
+			continue
+		}
+		if c := e.connection(id); c != nil {
+			longest, connection = id, c
 		}
 	}
-	if longest == "" {
-		e.mu.Unlock()
+	delete(e.uses, longest)
+	s := e.sessions[connection]
+	e.mu.Unlock()
+	if connection == nil {
 		return false
 	}
-	delete(e.uses, longest)
-	connection := e.connection(longest)
-	e.mu.Unlock()
-	_ = connection.Close() // no call is under way, for which it would wait
+	if s != nil {
+		s.end() // or the SDK waits for a call that has come meanwhile
+	}
+	_ = connection.Close()
 	return true
 }
 

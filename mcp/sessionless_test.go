@@ -154,15 +154,24 @@ func TestSessionlessCallsAreBounded(t *testing.T) {
 	}
 }
 
-// TestProgressTokensAreShort sends a call whose progress token would come back each second.
+// TestProgressTokensAreShort sends calls whose progress tokens would come back each second.
 func TestProgressTokensAreShort(t *testing.T) {
 	h := newHome(t, preApproved)
 	w := h.web(HTTPOptions{})
-	for n, ok := range map[int]bool{maxEcho: true, maxEcho + 1: false} {
+	text := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
+	const long, odd = "the progressToken has more than 1000 bytes", "the progressToken is no text or number"
+	for _, c := range []struct{ token, refusal string }{
+		{text(maxEcho), ""},
+		{"7", ""},
+		{"null", ""},
+		{text(maxEcho + 1), long},
+		{`{"a":` + text(maxEcho) + `}`, odd},
+		{"[" + text(maxEcho) + "]", odd},
+	} {
 		body, headers := alone(aliceToken, "tools/call", "extension_list")
-		body = strings.Replace(body, `"_meta":{`, `"_meta":{"progressToken":"`+strings.Repeat("x", n)+`",`, 1)
-		if _, _, answer := w.send("POST", body, headers...); ok == strings.Contains(answer, "the progressToken has more than") {
-			t.Errorf("%d bytes: %s", n, answer)
+		body = strings.Replace(body, `"_meta":{`, `"_meta":{"progressToken":`+c.token+`,`, 1)
+		if _, _, answer := w.send("POST", body, headers...); strings.Contains(answer, "progressToken") != (c.refusal != "") || !strings.Contains(answer, c.refusal) {
+			t.Errorf("%.20s: %s", c.token, answer)
 		}
 	}
 }
