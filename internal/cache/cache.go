@@ -55,6 +55,7 @@ const (
 	minAge     = time.Hour   // younger files that are unfinished, and younger locks, are not removed
 	touchAfter = time.Minute // age at which a use renews the time of an entry
 	mostBehind = 4           // entries that are stored in the background; others wait until they are stored
+	maxBehind  = 4 << 20     // bytes of such an entry, which are in memory meanwhile
 
 	sweepFile = "sweep"
 	temporary = "tmp-" // what names of unfinished files begin with
@@ -69,8 +70,8 @@ type Cache struct {
 	log  *slog.Logger
 	max  int64 // bytes of all entries after a sweep
 
-	behind  sync.WaitGroup // entries that are stored in the background
-	storing chan struct{}  // has an element for each of them
+	closing sync.Mutex
+	storing chan struct{} // has an element for each entry that is stored in the background
 }
 
 // Open opens the cache in dir with the MAC key in keyDir, file cache.key. It makes missing folders and a missing key. It fails if a
@@ -93,7 +94,16 @@ func Open(dir, keyDir string, log *slog.Logger) (*Cache, error) {
 
 // Close waits until all is stored, and releases the folder. Files that File returned stay open.
 func (c *Cache) Close() error {
-	c.behind.Wait()
+	c.closing.Lock()
+	defer c.closing.Unlock()
+	for range mostBehind {
+		c.storing <- struct{}{}
+	}
+	defer func() {
+		for range mostBehind {
+			<-c.storing
+		}
+	}()
 	return c.root.Close()
 }
 
@@ -185,21 +195,27 @@ func (c *Cache) Do(ctx context.Context, kind, key string, build func() ([]byte, 
 	})
 }
 
-// DoBehind is Do, but it returns what build made while that is stored in the background, which takes longer than to build small things.
-// Whoever requests the entry meanwhile waits for that. What a killed process has not stored is built again.
+// DoBehind is Do, but it returns what build made, up to 4 MiB, while that is stored in the background, which takes longer than to build
+// small things. Whoever requests the entry meanwhile waits for that. What a killed process has not stored is built again.
 func (c *Cache) DoBehind(ctx context.Context, kind, key string, build func() ([]byte, error)) ([]byte, error) {
 	return c.do(ctx, kind, key, build, func(data []byte, unlock func()) {
+		store := func(data []byte) {
+			defer unlock()
+			c.keep(kind, key, data)
+		}
+		if len(data) > maxBehind {
+			store(data)
+			return
+		}
 		select {
 		case c.storing <- struct{}{}:
 			data = bytes.Clone(data) // the other is the caller's
-			c.behind.Go(func() {
+			go func() {
 				defer func() { <-c.storing }()
-				defer unlock()
-				c.keep(kind, key, data)
-			})
+				store(data)
+			}()
 		default:
-			defer unlock()
-			c.keep(kind, key, data)
+			store(data)
 		}
 	})
 }

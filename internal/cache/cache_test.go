@@ -416,7 +416,19 @@ func TestDoBehind(t *testing.T) {
 			_, _ = c.DoBehind(t.Context(), "code", "panicking", func() ([]byte, error) { panic("as it should") })
 		}()
 	}
-	must(t, c.Close())
+	_, err = c.DoBehind(t.Context(), "code", "large", func() ([]byte, error) { return make([]byte, maxBehind+1), nil })
+	must(t, err)
+	if data, ok, err := c.Get("code", "large"); !ok || err != nil || len(data) != maxBehind+1 { // it is not kept in memory until it is stored
+		t.Errorf("the large entry: %t, %v", ok, err)
+	}
+	for range 2 {
+		wg.Go(func() {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
 	c = open(t, dir, keyDir)
 	for n := range entries {
 		if data, ok, err := c.Get("code", strconv.Itoa(n)); !ok || err != nil || !bytes.Equal(data, content(n)) {
