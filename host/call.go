@@ -181,8 +181,8 @@ func (p *phaseClock) lap(took *time.Duration) {
 }
 
 // evaluated runs top-level code in an instance that holds no handles yet, and returns the definitions that the call then uses.
-func (c *Component) evaluated(i *wasmtime.Instance, r *Request, limits Limits) (*definitionSet, error) {
-	x := c.evaluate
+func (c *Component) evaluated(in *call, r *Request, limits Limits) (*definitionSet, error) {
+	x, i := c.evaluate, in.instance
 	if x.index == nil {
 		return nil, &LoadError{Name: abi.ExtensionEvaluator, Reason: "is not exported, so the component runs no code but its own"}
 	}
@@ -192,6 +192,7 @@ func (c *Component) evaluated(i *wasmtime.Instance, r *Request, limits Limits) (
 	}
 	const caseExhausted = 0
 	if outcome := value.(abi.Variant); outcome.Case != 0 {
+		in.rest()
 		outcome = outcome.Value.(abi.Variant)
 		if outcome.Case == caseExhausted {
 			return nil, exhausted(outcome.Value.(string), limits)
@@ -202,14 +203,18 @@ func (c *Component) evaluated(i *wasmtime.Instance, r *Request, limits Limits) (
 		}
 		return nil, &CodeError{c.told(r.Code, f), MapStack(r.Code.sourceMap(), printable.Cut(f.Stack, 16*kib))}
 	}
-	if r.Approved != nil {
-		return c.approvedSet(r.Approved)
+	if r.Approved == nil {
+		value, err = i.Call(c.describe.index, c.describe.params, c.describe.result)
 	}
-	value, err = i.Call(c.describe.index, c.describe.params, c.describe.result)
-	if err != nil {
+	in.rest() // to compile schemas takes long, and to validate the input can wait for room
+	switch {
+	case err != nil:
 		return nil, err
+	case r.Approved != nil:
+		return c.approvedSet(r.Approved)
+	default:
+		return c.readDefinitions(value)
 	}
-	return c.readDefinitions(value)
 }
 
 // end closes the values that the guest left open. Its errors are faults of the host.

@@ -235,7 +235,7 @@ func (x export) answer(i *wasmtime.Instance, to *[]byte, most int, args ...abi.V
 	return nil
 }
 
-// scratch has the buffers with which calls are packed and unpacked. Together they have half a megabyte at most.
+// scratch has the buffers with which calls are packed and unpacked. Together they have a megabyte at most.
 type scratch struct {
 	words        []byte // in a text that the guest gets
 	asked, given []byte // texts that the guest gets and returns

@@ -199,8 +199,7 @@ func (t *toolCall) prepare(in *call) ([]abi.Value, error) {
 	c, r := t.component, t.request
 	if r.Code != nil {
 		var err error
-		if t.set, err = c.evaluated(in.instance, r, t.limits); err == nil {
-			in.rest() // it may wait for room
+		if t.set, err = c.evaluated(in, r, t.limits); err == nil {
 			err = t.set.validate(t.ctx, t.room, r.Tool, r.Input)
 		}
 		if err != nil {
