@@ -26,6 +26,15 @@ type connections struct {
 // maxUnread is how many bytes the system keeps for a connection in each direction. Linux counts twice as much, with its own data.
 const maxUnread = 64 << 10
 
+// limitBuffers bounds what the system keeps for a connection, or it keeps tens of megabytes for a client that sends and does not read.
+func limitBuffers(c net.Conn) error {
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	return errors.Join(tcp.SetReadBuffer(maxUnread), tcp.SetWriteBuffer(maxUnread))
+}
+
 // connection belongs to nobody until its first request from somebody who is known.
 type connection struct {
 	net.Conn
@@ -41,14 +50,12 @@ func newConnections(l net.Listener, most int) *connections {
 // Accept implements net.Listener.
 func (l *connections) Accept() (net.Conn, error) {
 	accepted, err := l.Listener.Accept()
+	for err == nil && limitBuffers(accepted) != nil {
+		_ = accepted.Close() // it is broken
+		accepted, err = l.Listener.Accept()
+	}
 	if err != nil {
 		return nil, err
-	}
-	if tcp, ok := accepted.(*net.TCPConn); ok { // or the system keeps tens of megabytes for a client that sends and does not read
-		if err := errors.Join(tcp.SetReadBuffer(maxUnread), tcp.SetWriteBuffer(maxUnread)); err != nil {
-			_ = accepted.Close() // it is broken
-			return l.Accept()
-		}
 	}
 	c := &connection{Conn: accepted, of: l}
 	if loser := l.add(c); loser != nil {
