@@ -70,8 +70,8 @@ func (c *call) closeStore() {
 		return
 	}
 	c.forget()
-	c.usage.CPU += c.store.CPU()
 	c.store.Close()
+	c.usage.CPU += c.store.CPU()
 	c.store, c.instance, c.forget = nil, nil, nil // a call that waits keeps none of them
 }
 

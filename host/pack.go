@@ -366,9 +366,11 @@ func (m *memory) prepare(c *call, of *Component) (err error) {
 		return err
 	}
 	s := h.engine.NewStore(c.storeLimits, &call{host: h, ctx: c.ctx, limits: c.limits, stepping: stepping{moving: true}})
-	defer s.Close()
+	defer func() {
+		s.Close()
+		c.usage.CPU += s.CPU()
+	}()
 	defer context.AfterFunc(c.storeLimits.Context, s.Cancel)()
-	defer func() { c.usage.CPU += s.CPU() }()
 	defer confine(s, c.limits.Memory, &err)()
 	i, err := s.Instantiate(of.linker, of.component)
 	if err != nil {

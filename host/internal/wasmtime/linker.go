@@ -137,6 +137,9 @@ func goCall(handle, store C.uintptr_t, context *C.wasmtime_context_t, args *C.wa
 	if err != nil {
 		return s.fail(err)
 	}
+	if s.spent() { // others may have used the budget up meanwhile
+		return s.fail(ErrCPU)
+	}
 	if f.result != nil {
 		if err := s.returns(weigh(f.result, result)); err != nil {
 			return s.fail(err)

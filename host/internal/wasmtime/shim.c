@@ -147,17 +147,29 @@ static int charge(stile_state *s, uint64_t used) {
   return spent;
 }
 
-// on_epoch runs at every tick of the engine's epoch while the guest runs.
+// spent reports whether one of the budgets is.
+static int spent(const stile_state *s) {
+  for (const stile_budget *b = s->budget; b; b = b->outer)
+    if (__atomic_load_n(&b->used, __ATOMIC_RELAXED) >= b->limit) return 1;
+  return 0;
+}
+
+// on_epoch runs at every tick of the engine's epoch while the guest runs. What the guest has used counts before others get its turn. One
+// instruction can fill 64 MiB: if many stores of one budget did that and were charged when they go on, each would have done it.
 static wasmtime_error_t *on_epoch(wasmtime_context_t *context, void *data, uint64_t *delta, wasmtime_update_deadline_kind_t *kind) {
   (void)context;
   stile_state *s = data;
-  if (s->converting == STILE_GIVING || __atomic_load_n(s->waiting, __ATOMIC_RELAXED) > 0) goYield(s->handle);
   uint64_t time = thread_time(s->thread);
+  int over = charge(s, s->cpu_used + (time - s->cpu_start));
+  if (!over && (s->converting == STILE_GIVING || __atomic_load_n(s->waiting, __ATOMIC_RELAXED) > 0)) {
+    goYield(s->handle);
+    over = spent(s);
+  }
   // The engine holds the value as long as the guest makes room for it.
   if (s->converting == STILE_RECEIVING && s->receiving == 0) s->receiving = time;
   if (atomic_load_explicit(&s->cancelled, memory_order_relaxed))
     s->ended = STILE_CANCELLED;
-  else if (charge(s, s->cpu_used + (time - s->cpu_start)))
+  else if (over)
     s->ended = STILE_CPU;
   else if (s->converting == STILE_RECEIVING && time - s->receiving > STILE_RECEIVE)
     s->ended = STILE_LATE;
@@ -175,7 +187,12 @@ wasmtime_store_t *stile_store_new(wasm_engine_t *engine, stile_state *state, int
   return store;
 }
 
-static void begin(wasmtime_context_t *context, stile_state *state) {
+// begin starts the clock. If nothing is left, it returns an error, and the guest must not be entered.
+static wasmtime_error_t *begin(wasmtime_context_t *context, stile_state *state) {
+  if (spent(state)) {
+    state->ended = STILE_CPU;
+    return wasmtime_error_new("ended");
+  }
   stile_thread thread = this_thread();
   uint64_t wall = now(CLOCK_MONOTONIC);
   if (state->instantiated && thread == state->thread && wall - state->wall_start < STILE_TICK) {
@@ -189,6 +206,7 @@ static void begin(wasmtime_context_t *context, stile_state *state) {
   }
   state->instantiated = 0;
   wasmtime_context_set_epoch_deadline(context, 1);
+  return NULL;
 }
 
 static void end(stile_state *state) {
@@ -198,8 +216,9 @@ static void end(stile_state *state) {
 
 wasmtime_error_t *stile_instantiate(wasmtime_component_linker_t *linker, wasmtime_context_t *context, wasmtime_component_t *component,
                                     stile_state *state, wasmtime_component_instance_t *instance) {
-  begin(context, state);
-  wasmtime_error_t *error = wasmtime_component_linker_instantiate(linker, context, component, instance);
+  wasmtime_error_t *error = begin(context, state);
+  if (error) return error;
+  error = wasmtime_component_linker_instantiate(linker, context, component, instance);
   end(state);
   state->instantiated = 1;
   return error;
@@ -210,8 +229,9 @@ wasmtime_error_t *stile_call(wasmtime_component_instance_t *instance, wasmtime_c
                              size_t nresults) {
   wasmtime_component_func_t func;
   if (!wasmtime_component_instance_get_func(instance, context, index, &func)) return wasmtime_error_new("no such export");
-  begin(context, state);
-  wasmtime_error_t *error = wasmtime_component_func_call(&func, context, args, nargs, results, nresults);
+  wasmtime_error_t *error = begin(context, state);
+  if (error) return error;
+  error = wasmtime_component_func_call(&func, context, args, nargs, results, nresults);
   end(state);
   return error;
 }
@@ -227,6 +247,20 @@ int64_t stile_left(stile_state *s) {
     if (more < left) left = more;
   }
   return left;
+}
+
+void stile_charge(stile_state *s) { charge(s, s->cpu_used + elapsed(s)); }
+
+// The pages that the guest has written are restored or returned here, which takes a tenth of the time that it took to write them. After a
+// short call, the time is that of the wall clock, which is no system call, but no more than the call's own.
+void stile_store_delete(wasmtime_store_t *store, stile_state *s) {
+  int brief = s->cpu_used < STILE_TICK;
+  uint64_t before = now(brief ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID);
+  wasmtime_store_delete(store);
+  uint64_t took = now(brief ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID) - before;
+  if (brief && took > s->cpu_used) took = s->cpu_used;
+  s->cpu_used += took;
+  charge(s, s->cpu_used);
 }
 
 void stile_cancel(stile_state *state) { atomic_store_explicit(&state->cancelled, 1, memory_order_relaxed); }

@@ -75,6 +75,10 @@ wasmtime_error_t *stile_call(wasmtime_component_instance_t *instance, wasmtime_c
                              size_t nresults);
 void stile_cancel(stile_state *state);
 int64_t stile_left(stile_state *state);
+// stile_charge charges the budgets for the running call so far, on the call's thread.
+void stile_charge(stile_state *state);
+// stile_store_delete charges the budgets for the time that it takes.
+void stile_store_delete(wasmtime_store_t *store, stile_state *state);
 wasmtime_error_t *stile_add_func(wasmtime_component_linker_instance_t *instance, const char *name, size_t len, uintptr_t handle);
 wasmtime_error_t *stile_add_resource(wasmtime_component_linker_instance_t *instance, const char *name, size_t len, uint32_t type,
                                      uintptr_t handle);

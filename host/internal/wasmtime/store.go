@@ -52,13 +52,14 @@ type Store struct {
 	failure error
 	ctx     context.Context
 	user    string
-	turn    bool      // whether this store has a turn to run
-	keeps   bool      // whether it keeps its turn after a call
-	since   time.Time // when it got a turn that it keeps
-	resumed int       // how often the running call took its turn again
-	held    int64     // bytes of the engine that the store holds for conversions
-	asked   bool      // whether they are for the values that the guest passes next
-	roomy   bool      // whether they are for the host function's result
+	turn    bool          // whether this store has a turn to run
+	keeps   bool          // whether it keeps its turn after a call
+	since   time.Time     // when it got a turn that it keeps
+	resumed int           // how often the running call took its turn again
+	held    int64         // bytes of the engine that the store holds for conversions
+	asked   bool          // whether they are for the values that the guest passes next
+	roomy   bool          // whether they are for the host function's result
+	used    time.Duration // thread time, once it is closed
 
 	mu    sync.Mutex // guards state against Cancel during Close, and the fields below
 	state *C.stile_state
@@ -147,6 +148,7 @@ func (s *Store) resume() bool {
 // Blocking runs f, which may wait long, outside the turn of the guest that called it. Only host functions may call it, and they must
 // return its error, ErrCancelled.
 func (s *Store) Blocking(f func()) (err error) {
+	C.stile_charge(s.state) // before others run; see on_epoch
 	s.pause()
 	defer func() {
 		if !s.resume() {
@@ -325,9 +327,24 @@ func (s *Store) Cancel() {
 }
 
 // CPU returns the thread time used so far. For calls shorter than a [Tick], it is the time they took.
-func (s *Store) CPU() time.Duration { return time.Duration(s.state.cpu_used) }
+func (s *Store) CPU() time.Duration {
+	if s.state == nil {
+		return s.used
+	}
+	return time.Duration(s.state.cpu_used)
+}
 
-// Close frees the store and its instance. Destructors of resources do not run. It is idempotent.
+// spent reports whether one of the store's budgets is. Then its guest must not be entered.
+func (s *Store) spent() bool {
+	for b := s.state.budget; b != nil; b = b.outer {
+		if atomic.LoadUint64((*uint64)(&b.used)) >= uint64(b.limit) {
+			return true
+		}
+	}
+	return false
+}
+
+// Close frees the store and its instance, and charges the budget for the time. Destructors of resources do not run. It is idempotent.
 func (s *Store) Close() {
 	s.Rest()
 	s.engine.doors <- struct{}{}
@@ -341,7 +358,8 @@ func (s *Store) Close() {
 	if s.watch != nil {
 		s.watch.Stop()
 	}
-	C.wasmtime_store_delete(s.c)
+	C.stile_store_delete(s.c, s.state)
+	s.used = s.CPU()
 	s.handle.Delete()
 	C.free(unsafe.Pointer(s.state))
 	s.state = nil

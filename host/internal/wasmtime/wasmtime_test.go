@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -653,4 +655,140 @@ func TestHandedTurns(t *testing.T) {
 	if first < 10 { // each counts as waiting just before it does
 		t.Errorf("it went first %d times of 20", first)
 	}
+}
+
+// filler is a component whose function fill has one instruction that writes to 63 MiB, which takes tens of milliseconds, and then runs on.
+// Its function pass calls the host, calls it again, and runs on. Its function late does what fill does, and then what pass does.
+const filler = `(component
+	(import "call" (func $call))
+	(core func $call (canon lower (func $call)))
+	(core module $m
+		(import "" "call" (func $call))
+		(memory 1008)
+		(func (export "fill") (memory.fill (i32.const 0) (i32.const 1) (i32.const 66060288)) (loop $l (br $l)))
+		(func (export "pass") (call $call) (call $call) (loop $l (br $l)))
+		(func (export "late") (memory.fill (i32.const 0) (i32.const 1) (i32.const 66060288)) (call $call) (call $call) (loop $l (br $l))))
+	(core instance $m (instantiate $m (with "" (instance (export "call" (func $call))))))
+	(func (export "fill") (canon lift (core func $m "fill")))
+	(func (export "pass") (canon lift (core func $m "pass")))
+	(func (export "late") (canon lift (core func $m "late"))))`
+
+// TestSpentBudgetEndsAll has many stores share a budget that is soon gone: each ends before its guest runs (again).
+func TestSpentBudgetEndsAll(t *testing.T) {
+	const many = 40
+	e, err := NewEngine(Pool{Instances: many, WarmSlots: 1, MaxMemory: 64 << 20, KeepResident: 1 << 16, Running: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	c := compile(t, e, filler)
+	fill, pass, late := c.Export("", "fill"), c.Export("", "pass"), c.Export("", "late")
+	for _, x := range []*Export{fill, pass, late} {
+		t.Cleanup(x.Close)
+	}
+	// open makes stores inside one with this limit.
+	open := func(t *testing.T, cpu time.Duration, call HostFunc) (*Budget, []*Instance) {
+		l := e.NewLinker()
+		t.Cleanup(l.Close)
+		if err := l.Instance("", []Definition{{Name: "call", Call: call}}); err != nil {
+			t.Fatal(err)
+		}
+		outer := newBudget(cpu, nil)
+		t.Cleanup(outer.release)
+		var all []*Instance
+		for n := range many { // each with a user of its own, so that those that were interrupted do not go first
+			all = append(all, start(t, e, l, c, Limits{Outer: outer, User: strconv.Itoa(n)}))
+		}
+		return outer, all
+	}
+	// end calls x in all instances at once, and returns the processor time that this takes. each is called when a call has ended.
+	end := func(t *testing.T, all []*Instance, x *Export, each func()) (took time.Duration) {
+		for _, i := range all {
+			took -= i.store.CPU()
+		}
+		ended := make(chan error)
+		for _, i := range all {
+			go func() {
+				_, err := i.Call(x, nil, nil)
+				ended <- err
+			}()
+		}
+		for range all {
+			if err := <-ended; !errors.Is(err, ErrCPU) {
+				t.Errorf("got %v", err)
+			}
+			each()
+		}
+		for _, i := range all {
+			took += i.store.CPU()
+		}
+		return took
+	}
+	nothing := func() {}
+	never := func(*Store, []abi.Value) (abi.Value, error) {
+		t.Error("a guest runs")
+		return nil, nil
+	}
+
+	t.Run("before they begin", func(t *testing.T) {
+		outer, all := open(t, time.Minute, never)
+		outer.Charge(time.Minute)
+		end(t, all, pass, nothing)
+		s := e.NewStore(Limits{Memory: 64 << 20, CPU: time.Minute, Outer: outer}, nil)
+		t.Cleanup(s.Close)
+		if _, err := s.Instantiate(all[0].linker, c); !errors.Is(err, ErrCPU) {
+			t.Errorf("an instance: %v", err)
+		}
+	})
+	t.Run("while others wait in the host", func(t *testing.T) {
+		var waiting atomic.Int64
+		gone := make(chan struct{})
+		var outer *Budget
+		var all []*Instance
+		outer, all = open(t, time.Minute, func(s *Store, _ []abi.Value) (abi.Value, error) {
+			return nil, s.Blocking(func() {
+				switch n := waiting.Add(1); {
+				case n == many:
+					outer.Charge(time.Minute)
+					close(gone)
+				case n > many:
+					t.Error("a guest goes on")
+				}
+				<-gone
+			})
+		})
+		end(t, all, pass, nothing)
+	})
+	const cpu = 200 * time.Millisecond
+	t.Run("in one long instruction each", func(t *testing.T) {
+		_, all := open(t, cpu, never)
+		if took := end(t, all, fill, nothing); took > 2*cpu {
+			t.Errorf("%v of processor time; the limit is %v", took, cpu)
+		}
+	})
+	t.Run("in one long instruction each before they wait", func(t *testing.T) {
+		var waiting atomic.Int64
+		gone := make(chan struct{})
+		release := sync.OnceFunc(func() { close(gone) })
+		_, all := open(t, cpu, func(s *Store, _ []abi.Value) (abi.Value, error) {
+			return nil, s.Blocking(func() {
+				if waiting.Add(1) == many {
+					release()
+				}
+				<-gone
+			})
+		})
+		if took := end(t, all, late, release); took > 2*cpu {
+			t.Errorf("%v of processor time; the limit is %v", took, cpu)
+		}
+	})
+	t.Run("in what closing takes", func(t *testing.T) {
+		outer, all := open(t, time.Minute, never)
+		s := all[0].store
+		before, own := atomic.LoadUint64((*uint64)(&outer.c.used)), s.CPU()
+		s.Close()
+		if after := atomic.LoadUint64((*uint64)(&outer.c.used)); after == before || s.CPU() == own {
+			t.Errorf("it is not charged: %d, then %d", before, after)
+		}
+	})
 }
