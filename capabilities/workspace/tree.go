@@ -130,7 +130,7 @@ func (t *tree) entries(path, after string, limit int) ([]dirent, error) {
 	if found {
 		at++
 	}
-	return all[at:min(at+limit, len(all)):len(all)], nil
+	return all[at:min(at+limit, len(all))], nil
 }
 
 // list is entries from the database.
