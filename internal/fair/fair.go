@@ -6,7 +6,7 @@ import "sync"
 // Budget is an amount of something, such as bytes of memory. It is safe for concurrent use.
 //
 // A user gets more only if as much remains free as the user then has. So one user has at most half, the next one at most half of what
-// remains, and whoever comes later finds something free. What nobody names a user for has no share: it can be all.
+// remains, and so on, until one is left. What nobody names a user for has no share: it can be all.
 type Budget struct {
 	mu    sync.Mutex
 	free  int64

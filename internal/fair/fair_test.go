@@ -30,7 +30,7 @@ func TestLaterUsers(t *testing.T) {
 	}
 }
 
-// TestBudget has users take and give at random: nothing is lost, and who had nothing gets something while a user is not the only one to have all.
+// TestBudget has users take and give at random: nothing is lost, and nobody has more than half.
 func TestBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.Int64Range(1, 1000).Draw(t, "limit")
