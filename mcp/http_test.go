@@ -244,6 +244,33 @@ func TestEndedSessionsAreForgotten(t *testing.T) {
 	}
 }
 
+// A session that is ended for another may get a call at that moment. The other does not wait for it.
+func TestIdleSessionsEndAtOnce(t *testing.T) {
+	h := newHome(t, preApproved)
+	writeWaiting(h.client())
+	w := h.web(HTTPOptions{})
+	_, header, _ := w.send("POST", strings.Replace(initialize, "2025-06-18", "2025-03-26", 1), "Authorization", "Bearer "+aliceToken)
+	id := header.Get("Mcp-Session-Id")
+	e, err := h.server.endpoint(alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		w.send("POST", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow_wait"}}`, "Authorization", "Bearer "+aliceToken, "Mcp-Session-Id", id)
+	})
+	for e.places.calls.Free() == maxServerCalls {
+		runtime.Gosched()
+	}
+	e.mu.Lock()
+	e.uses[id].requests-- // as if it had not begun
+	e.mu.Unlock()
+	if !e.endIdle() || e.connection(id) != nil {
+		t.Error("the session was not ended")
+	}
+	calls.Wait()
+}
+
 // Over HTTP too, an agent's tool is available at once, and only to that agent.
 func TestOverHTTP(t *testing.T) {
 	for _, version := range []string{withSessions, sessionless} {
