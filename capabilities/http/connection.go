@@ -49,6 +49,7 @@ type connection struct {
 	mu sync.Mutex
 	// users are the exchanges, with the time for bytes that each may owe.
 	users   map[*exchanging]time.Duration
+	ahead   time.Duration // of all users
 	perByte time.Duration
 	// spent is the time for reads, writes and handshakes that was not charged yet.
 	spent time.Duration
@@ -119,14 +120,11 @@ func (c *connection) work(took time.Duration, bytes int) error {
 		}
 		return nil
 	}
-	var due, ahead time.Duration
+	var due time.Duration
 	if c.spent > maxSpent {
 		due, c.spent = c.spent, 0
 	}
-	for _, may := range c.users {
-		ahead += may
-	}
-	if c.owed > ahead {
+	if c.owed > c.ahead {
 		due, c.owed = due+c.owed, 0
 	}
 	if due > 0 {
@@ -158,7 +156,9 @@ func (c *connection) join(user *exchanging) {
 	if c.perByte == frameWork {
 		bytes += maxBuffered
 	}
-	c.users[user] = user.call.mayOwe(time.Duration(bytes) * c.perByte)
+	may := user.call.mayOwe(time.Duration(bytes) * c.perByte)
+	c.users[user] = may
+	c.ahead += may
 }
 
 // leave charges a user's part of what is not charged yet.
@@ -171,6 +171,7 @@ func (c *connection) leave(user *exchanging) {
 	c.spent -= spent
 	c.owed -= owed
 	user.call.ahead.Add(-int64(c.users[user]))
+	c.ahead -= c.users[user]
 	delete(c.users, user)
 }
 
