@@ -58,6 +58,9 @@ func (t *Tree) Touched(own bool) (paths map[string]bool, known bool) {
 	return paths, known && before && f.alone
 }
 
+// maxPaths is how many paths are told apart, which can have 4 KiB each. If more may have changed, nothing is known.
+const maxPaths = 4096
+
 // read takes all that the kernel has to say.
 func (f *follower) read(mount int, own bool) (paths map[string]bool, known bool) {
 	paths, known = map[string]bool{}, true
@@ -73,7 +76,7 @@ func (f *follower) read(mount int, own bool) (paths map[string]bool, known bool)
 		for rest := f.buffer[:n]; len(rest) > 0 && known; {
 			var e event
 			if e, rest, known = nextEvent(rest); known {
-				known = f.note(mount, e, own, folders, paths)
+				known = f.note(mount, e, own, folders, paths) && len(paths) <= maxPaths
 			}
 		}
 	}

@@ -45,7 +45,8 @@ func TestTouched(t *testing.T) {
 			{"ln a b", unknown},
 			{"rm b", unknown},
 			{"echo x >> a; setsid sleep 1000 & exit 0", "a"}, // ended with its command
-			{"cd o; seq 20000 | xargs touch", unknown},
+			{"cd o; seq 5000 | xargs touch", unknown},        // more than maxPaths
+			{"cd o; seq 20000 | xargs touch", unknown},       // more than the kernel keeps
 			{"rm -r o", unknown},
 			{"", ""},
 		} {
