@@ -152,6 +152,9 @@ func (c *call) begin(r *running) error {
 	c.storeLimits = wasmtime.Limits{Memory: c.limits.Memory, CPU: c.limits.CPU, Outer: outer.processor(), Context: ctx, User: c.frame.user}
 	c.openStore()
 	c.ends = append(c.ends, c.frame.budget.Hold())
+	if r.paid > 0 {
+		c.frame.budget.Charge(r.paid)
+	}
 	c.clock.lap(&c.phases.Open)
 	return nil
 }

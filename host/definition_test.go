@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -223,6 +224,33 @@ func TestPromises(t *testing.T) {
 				t.Errorf("the result is given all the same: %s", r.Output)
 			}
 		})
+	}
+}
+
+// TestChecksCount makes calls with an input that takes about half a second to check: within less time it is not checked, and the guest
+// has the rest.
+func TestChecksCount(t *testing.T) {
+	h := newHost(t, host.Options{})
+	g := describes(`{"items":{"multipleOf":1e-300}}`)
+	g.call = `(loop $l (br $l)) unreachable`
+	component := g.load(t, h)
+	input := []byte("[" + strings.Repeat("1e300,", 170_000) + "0]")
+	for _, c := range []struct {
+		cpu    time.Duration
+		begins bool
+	}{{100 * time.Millisecond, false}, {700 * time.Millisecond, true}} {
+		begins := false
+		r, err := component.Do(t.Context(), host.Request{Tool: "t", Input: input, Limits: host.Limits{CPU: c.cpu}, Begin: func(context.Context) error {
+			begins = true
+			return nil
+		}})
+		var limit *host.LimitError
+		if !errors.As(err, &limit) || limit.Limit != "cpu" || begins != c.begins {
+			t.Errorf("within %v: %v, and the guest begins: %t", c.cpu, err, begins)
+		}
+		if r.Usage.CPU > c.cpu*2/3 {
+			t.Errorf("within %v: the guest has %v", c.cpu, r.Usage.CPU)
+		}
 	}
 }
 

@@ -11,8 +11,9 @@ type Limits struct {
 	Memory int64
 	// CPU is processor time on the guest's thread, of the guest and of the capabilities it calls, and to drop its instance. If it
 	// runs out during an operation, the operation's context ends. When it is gone, no guest of the call or of one that it started
-	// runs again. If another call started this one, checking its input and output counts too. So does work that a capability does
-	// on other threads and charges with [abi.Work], such as decompression. Default 5 s.
+	// runs again. Checking input and output against schemas counts too, by an estimate, and a check that would take longer than what
+	// is left is not made. So does work that a capability does on other threads and charges with [abi.Work], such as decompression.
+	// Default 5 s.
 	CPU time.Duration
 	// Wall is the whole duration of the call, including waiting for its turn and for other calls to end. A component's first
 	// call includes describing its tools, unless it was asked before. Default 60 s.

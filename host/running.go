@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/stilehost/stile/abi"
 )
@@ -16,6 +17,7 @@ type running struct {
 	cancel    context.CancelCauseFunc // ends ctx with the call; nil if ctx goes on after it
 	request   *Request
 	limits    Limits
+	paid      time.Duration // processor time for checks before there is a budget
 	export    export
 	// prepare makes the arguments, and may call other exports before. check looks at the result while its bytes still count.
 	prepare func(*call) ([]abi.Value, error)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/schema"
@@ -100,7 +101,12 @@ func (c *Component) launch(ctx context.Context, r *Request) (*toolCall, error) {
 
 func newToolCall(ctx context.Context, c *Component, r *Request) *toolCall {
 	outer := frameOf(ctx)
-	t := &toolCall{caller: ctx, room: c.host.validating.For(userOf(r, outer))}
+	t := &toolCall{caller: ctx}
+	var payer schema.Payer
+	if outer == nil { // otherwise the outer call pays
+		payer = t
+	}
+	t.room = c.host.validating.For(userOf(r, outer), payer)
 	t.running = running{component: c, request: r, limits: c.host.limits(r, outer), export: c.call, prepare: t.prepare, check: t.checkOutput}
 	return t
 }
@@ -125,6 +131,17 @@ func (t *toolCall) admit(ctx context.Context) (err error) {
 			err = explainEnd(ctx, t.limits, err)
 		}
 		return err
+	}
+	return nil
+}
+
+// Pay charges the call for a validation of its input or output.
+func (t *toolCall) Pay(took time.Duration) error {
+	if t.in != nil {
+		return t.in.frame.work(took)
+	}
+	if t.paid += took; t.paid >= t.limits.CPU {
+		return exceeded("cpu", t.limits.CPU.String())
 	}
 	return nil
 }
@@ -258,7 +275,7 @@ func (t *toolCall) answer(result *Result) error {
 	if err != nil {
 		return err
 	}
-	set, room, tool := t.set, t.room, t.request.Tool
+	set, room, tool := t.set, t.component.host.validating.For(userOf(t.request, frameOf(t.caller)), nil), t.request.Tool
 	result.keeps = func(ctx context.Context, output []byte) error { return set.keeps(ctx, room, tool, output) }
 	result.Output = []byte(outcome.Value.(string))
 	return nil

@@ -151,7 +151,7 @@ func TestValidationsTakeTurns(t *testing.T) {
 	var before atomic.Int64 // turns that the user has had before the other one
 	take := func(user string, do func()) {
 		users.Go(func() {
-			if err := room.For(user).compute(t.Context(), func() error { do(); return nil }); err != nil {
+			if err := room.For(user, nil).compute(t.Context(), func() error { do(); return nil }); err != nil {
 				t.Error(err)
 			}
 		})

@@ -134,6 +134,20 @@ const stepTime, byteTime = 50 * time.Nanosecond, 100 * time.Nanosecond
 type Room struct {
 	Decoded, Steps, Processors *turns.Places
 	user                       string
+	payer                      Payer // nil if nobody pays besides the call of the context
+}
+
+// Payer pays for the validations of a call that no other call started.
+type Payer interface {
+	// Pay charges what a validation is about to take, and fails if not so much is left.
+	Pay(took time.Duration) error
+}
+
+func (r Room) pay(took time.Duration) error {
+	if r.payer == nil {
+		return nil
+	}
+	return r.payer.Pay(took)
 }
 
 // NewRoom returns the room of a host.
@@ -150,9 +164,9 @@ func (r Room) compute(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// For returns the same room, for validations of a user.
-func (r Room) For(user string) Room {
-	r.user = user
+// For returns the same room, for validations of a user. payer may be nil.
+func (r Room) For(user string, payer Payer) Room {
+	r.user, r.payer = user, payer
 	return r
 }
 
@@ -181,6 +195,9 @@ func (s *Schema) validate(ctx context.Context, room Room, input []byte) error {
 		}
 		defer room.Decoded.GiveBack(takes)
 	}
+	if err := room.pay(time.Duration(len(input)) * byteTime); err != nil {
+		return err
+	}
 	var value any
 	m := meter{Schema: s, left: maxSteps}
 	if err := room.compute(ctx, func() (err error) {
@@ -191,6 +208,9 @@ func (s *Schema) validate(ctx context.Context, room Room, input []byte) error {
 	}
 	steps := int64(maxSteps - m.left)
 	if err := abi.Work(ctx, time.Duration(steps)*stepTime); err != nil {
+		return err
+	}
+	if err := room.pay(time.Duration(steps) * stepTime); err != nil {
 		return err
 	}
 	many := m.failures > maxFailures
