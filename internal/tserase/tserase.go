@@ -411,10 +411,7 @@ func (p *parser) declaration() {
 			p.erase(p.at - 1)
 		}
 		p.annotation()
-		if o, _ := p.operator(); o == "=" {
-			p.at++
-			p.assignment()
-		}
+		p.initial()
 		if !p.accept(",") {
 			return
 		}
@@ -498,25 +495,24 @@ func (p *parser) parameters() {
 			p.erase(p.at - 1)
 		}
 		p.annotation()
-		if o, _ := p.operator(); o == "=" {
-			p.at++
-			p.assignment()
-		}
+		p.initial()
 		if p.mark() != ")" {
 			p.expect(",")
 		}
 	}
 }
 
+// initial reads an initial value, if there is one.
+func (p *parser) initial() {
+	if o, _ := p.operator(); o == "=" {
+		p.at++
+		p.assignment()
+	}
+}
+
 // binding reads a name or a pattern of names.
 func (p *parser) binding() {
 	defer p.deeper()()
-	initial := func() {
-		if o, _ := p.operator(); o == "=" {
-			p.at++
-			p.assignment()
-		}
-	}
 	p.inside(func() {
 		switch {
 		case p.accept("{"):
@@ -525,11 +521,11 @@ func (p *parser) binding() {
 				case p.accept("..."):
 					p.name()
 				case p.key() && p.mark() != ":":
-					initial()
+					p.initial()
 				default:
 					p.expect(":")
 					p.binding()
-					initial()
+					p.initial()
 				}
 				if p.mark() != "}" {
 					p.expect(",")
@@ -542,7 +538,7 @@ func (p *parser) binding() {
 				}
 				p.accept("...")
 				p.binding()
-				initial()
+				p.initial()
 				if p.mark() != "]" {
 					p.expect(",")
 				}
