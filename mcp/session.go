@@ -93,10 +93,8 @@ func (s *session) close() {
 func (e *endpoint) find(id, owner string) *session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for connection, s := range e.sessions {
-		if connection.ID() == id && s.owner == owner {
-			return s
-		}
+	if s := e.sessions[e.connection(id)]; s != nil && s.owner == owner {
+		return s
 	}
 	return nil
 }
