@@ -248,6 +248,7 @@ func (c *copier) lookAgain(t followed, visit func(trees.Entry) error, skip func(
 	h := c.history
 	walked := maps.Clone(h.touched) // true for folders below which everything is looked at
 	folders := map[string]bool{}    // below which files may be gone
+	all := false                    // there is such a folder
 	for p, below := range h.touched {
 		if within(walked, path.Dir(p)) {
 			continue
@@ -258,9 +259,9 @@ func (c *copier) lookAgain(t followed, visit func(trees.Entry) error, skip func(
 		if s := h.states[p]; s != nil && s.inside != nil && s.inside.Kind == trees.Directory {
 			now, is := c.in[p]
 			folders[p] = below || s.seenInside != h.round || is && now.Kind != trees.Directory
+			all = all || folders[p]
 		}
 	}
-	all := slices.ContainsFunc(slices.Collect(maps.Values(folders)), func(is bool) bool { return is })
 	changed := slices.Collect(maps.Keys(c.in))
 	add := func(p string, s *state) {
 		if _, is := c.in[p]; !is && s != nil && gone(p, s) {

@@ -33,8 +33,8 @@ var trusting = []string{
 type network struct {
 	proxy  *egress.Proxy
 	served chan error
-	most   int64    // bytes for each call
-	rest   *traffic // of what is under way between commands
+	most   int64 // bytes for each call
+	rest   *user // who pays between commands: nobody
 
 	mu      sync.Mutex
 	running []*user // in the order in which they began
@@ -64,9 +64,9 @@ func newNetwork(ctx context.Context, site *capability.Site, g Rights, log *slog.
 	if site == nil {
 		return nil, errors.New("sandbox: Options.Site is required for rules of a network")
 	}
-	n := &network{most: g.Limits.withDefaults().Traffic, rest: new(traffic)}
+	n := &network{most: g.Limits.withDefaults().Traffic, rest: &user{ctx: context.Background(), traffic: new(traffic)}}
 	// The sandbox outlives the operation that started it, and ends the proxy itself. What the proxy takes is that of the commands.
-	ctx = abi.WithWork(context.WithoutCancel(ctx), func(took time.Duration) error { return abi.Work(n.payer(), took) }) //nolint:contextcheck // that of the command that pays
+	ctx = abi.WithWork(context.WithoutCancel(ctx), func(took time.Duration) error { return abi.Work(n.payer().ctx, took) })
 	var err error
 	n.proxy, err = egress.New(ctx, egress.Options{
 		Site: site, Rules: g.Network, Within: g.Within, Intercept: g.Intercept, Wants: g.wants,
@@ -136,16 +136,11 @@ func (n *network) close() error {
 
 // carry counts bytes, for the call of the command that pays.
 func (n *network) carry(bytes int) error {
-	if err := abi.Charge(n.payer(), bytes); err != nil {
+	pays := n.payer()
+	if err := abi.Charge(pays.ctx, bytes); err != nil {
 		return err
 	}
-	n.mu.Lock()
-	counts := n.rest
-	if len(n.running) > 0 {
-		counts = n.running[len(n.running)-1].traffic
-	}
-	n.mu.Unlock()
-	if counts.bytes.Add(int64(bytes)) <= n.most {
+	if pays.traffic.bytes.Add(int64(bytes)) <= n.most {
 		return nil
 	}
 	over := abi.Errorf(abi.CodeExhausted, "traffic of the sandbox in one call: %s", showSize(n.most))
@@ -153,14 +148,14 @@ func (n *network) carry(bytes int) error {
 	return over
 }
 
-// payer is the context of the newest command. Between commands, what is still under way is carried for nobody.
-func (n *network) payer() context.Context {
+// payer is the newest command. Between commands, what is still under way is carried for nobody.
+func (n *network) payer() *user {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.running) == 0 {
-		return context.Background()
+		return n.rest
 	}
-	return n.running[len(n.running)-1].ctx
+	return n.running[len(n.running)-1]
 }
 
 // refused notes a refusal for the commands that run.
