@@ -45,10 +45,10 @@ func content(t *testing.T, d *workspace.Directory) string {
 // inside is what the sandbox has.
 func inside(t *testing.T, s *sandbox.Sandbox) string {
 	t.Helper()
-	lines := strings.Split(strings.TrimSpace(must(t, s, `find . -mindepth 1 \( -type f -printf '%P f %m\n' \) -o \( -type d -printf '%P d %m\n' \) -o \( -type l -printf '%P l %l\n' \)
-find . -type f -printf '%P\n' | while read -r f; do printf '%s: ' "$f"; cat "$f"; echo; done | grep .`)), "\n")
+	lines := strings.Split(must(t, s, `find . -mindepth 1 \( -type f -printf '%P f %m\n' \) -o \( -type d -printf '%P d %m\n' \) -o \( -type l -printf '%P l %l\n' \)
+find . -type f -printf '%P\n' | while read -r f; do printf '%s: ' "$f"; cat "$f"; echo; done | sed '/^$/d'`), "\n")
 	slices.Sort(lines)
-	return strings.TrimSpace(strings.Join(lines, "\n"))
+	return strings.Trim(strings.Join(lines, "\n"), "\n")
 }
 
 // TestFollowed has programs change a tree at random, and compares what pulls made of the workspace with the tree.
