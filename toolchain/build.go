@@ -61,14 +61,17 @@ type Toolchain struct {
 	mu sync.Mutex // before wholeMu
 	// What is made on first use:
 	images *imager
-	bases  [2]*baseImage // without and with the web APIs of the network
+	bases  map[baseKind]*baseImage
 }
 
 // New obtains the engine, adds it to the host and makes the base image. Without a cache, that takes a few seconds and needs npm. With a
 // cache that this program used before, New only maps the engine's code: the first build that is not cached makes the rest, or takes it
 // from the cache.
 func New(ctx context.Context, h *host.Host, o Options) (*Toolchain, error) {
-	t := &Toolchain{host: h, bundler: slices.Clone(o.Bundler), obtain: engineOptions{file: o.Engine, progress: o.Progress}, log: o.Logger}
+	t := &Toolchain{
+		host: h, bundler: slices.Clone(o.Bundler), obtain: engineOptions{file: o.Engine, progress: o.Progress}, log: o.Logger,
+		bases: map[baseKind]*baseImage{},
+	}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}
@@ -104,7 +107,7 @@ func (t *Toolchain) prepare(ctx context.Context) error {
 		name, wasm := t.Engine()
 		offered <- t.host.AddModuleNamed(ctx, name, wasm)
 	}()
-	_, err = t.baseDigest(ctx, false)
+	_, err = t.baseDigest(ctx, basePlain)
 	if err := <-offered; err != nil {
 		return fmt.Errorf("offer engine: %w", err)
 	}
@@ -164,22 +167,18 @@ func (t *Toolchain) imager(ctx context.Context) (*imager, error) {
 	return t.images, err
 }
 
-// baseImage is the image that extensions start from, with or without the web APIs of the network, and what makes images of it.
-func (t *Toolchain) baseImage(ctx context.Context, net bool) (*baseImage, *imager, error) {
+// baseImage is the image that images of a kind start from, and what makes them of it.
+func (t *Toolchain) baseImage(ctx context.Context, kind baseKind) (*baseImage, *imager, error) {
 	images, err := t.imager(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	base := &t.bases[0]
-	if net {
-		base = &t.bases[1]
+	if base := t.bases[kind]; base != nil {
+		return base, images, nil
 	}
-	if *base != nil {
-		return *base, images, nil
-	}
-	l, err := baseLayout(net)
+	l, err := kind.layout()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -187,9 +186,9 @@ func (t *Toolchain) baseImage(ctx context.Context, net bool) (*baseImage, *image
 		if _, err := t.wholeEngine(ctx); err != nil {
 			return "", err
 		}
-		return preludeSource(t.modules, net)
+		return preludeSource(t.modules, kind.net())
 	})
-	key, err := t.recalled(ctx, fmt.Sprintf("key of the base image, net %t", net), func() (string, error) {
+	key, err := t.recalled(ctx, fmt.Sprintf("key of the base image, %s", kind), func() (string, error) {
 		text, err := prelude()
 		if err != nil {
 			return "", err
@@ -204,14 +203,14 @@ func (t *Toolchain) baseImage(ctx context.Context, net bool) (*baseImage, *image
 	if err != nil {
 		return nil, nil, err
 	}
-	*base = made
+	t.bases[kind] = made
 	return made, images, nil
 }
 
 // baseDigest is the digest of a base image, which need not be at hand.
-func (t *Toolchain) baseDigest(ctx context.Context, net bool) (string, error) {
-	return t.recalled(ctx, fmt.Sprintf("base image, net %t", net), func() (string, error) {
-		base, _, err := t.baseImage(ctx, net)
+func (t *Toolchain) baseDigest(ctx context.Context, kind baseKind) (string, error) {
+	return t.recalled(ctx, fmt.Sprintf("base image, %s", kind), func() (string, error) {
+		base, _, err := t.baseImage(ctx, kind)
 		if err != nil {
 			return "", err
 		}
@@ -275,8 +274,8 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	if err != nil {
 		return nil, err
 	}
-	net := needsNet(linkage, b)
-	base, err := t.baseDigest(ctx, net)
+	kind := baseFor(linkage, b)
+	base, err := t.baseDigest(ctx, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +290,7 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	for _, p := range parts {
 		key.WriteString(sha256hex.Of(p))
 	}
-	build := func() ([]byte, error) { return t.assemble(ctx, s, b, net, linkage, descriptor, standalone) }
+	build := func() ([]byte, error) { return t.assemble(ctx, s, b, kind, linkage, descriptor, standalone) }
 	if t.cache == nil {
 		return build()
 	}
@@ -332,8 +331,8 @@ func link(world *abi.World, bindings map[string]string, sourceMap string) (l *li
 	return l, descriptor, nil
 }
 
-func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, net bool, l *linkage, descriptor []byte, standalone bool) ([]byte, error) {
-	base, images, err := t.baseImage(ctx, net)
+func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, kind baseKind, l *linkage, descriptor []byte, standalone bool) ([]byte, error) {
+	base, images, err := t.baseImage(ctx, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -439,10 +438,13 @@ func explainImage(err error, sourceMap []byte) error {
 	}
 }
 
-// needsNet reports whether an extension needs the larger image, because it can reach what the smaller one lacks.
-func needsNet(l *linkage, b *bundled) bool {
-	return slices.ContainsFunc(netWords, b.Uses) ||
-		slices.ContainsFunc(l.imports, func(i *abi.Interface) bool { return sugars()[kindOf(i.Name)].Net && len(i.Funcs) > 0 })
+// baseFor is the base image of an extension: the larger one if the extension can reach what the smaller one lacks.
+func baseFor(l *linkage, b *bundled) baseKind {
+	if slices.ContainsFunc(netWords, b.Uses) ||
+		slices.ContainsFunc(l.imports, func(i *abi.Interface) bool { return sugars()[kindOf(i.Name)].Net && len(i.Funcs) > 0 }) {
+		return baseNet
+	}
+	return basePlain
 }
 
 // netWords are the globals that prelude/net.ts defines.

@@ -168,7 +168,7 @@ func TestEngineIsLaidOut(t *testing.T) {
 	if want := uint32(1+stackPages) * wasmPage; m.shape.StackTop != want || m.shape.SpareEnd*wasmPage <= want {
 		t.Errorf("stack below %#x, spare pages up to %d", m.shape.StackTop, m.shape.SpareEnd)
 	}
-	l, err := baseLayout(false)
+	l, err := basePlain.layout()
 	if err != nil {
 		t.Fatal(err)
 	}

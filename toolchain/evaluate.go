@@ -78,7 +78,7 @@ func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]s
 	if err != nil {
 		return nil, err
 	}
-	base, err := t.baseDigest(ctx, true)
+	base, err := t.baseDigest(ctx, baseEvaluator)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]s
 	}
 	key := sha256hex.Of([]byte(parts))
 	return t.cached(ctx, "evaluator", key, func() ([]byte, error) {
-		base, images, err := t.baseImage(ctx, true)
+		base, images, err := t.baseImage(ctx, baseEvaluator)
 		if err != nil {
 			return nil, err
 		}

@@ -23,7 +23,7 @@ const (
 const maxUnused = 256 << 10
 
 // freeze makes everything in the image of an extension immortal: see keepCounts. It empties the list of what is collected, so that a
-// collection in a call visits, and so makes private, nothing of the image. What a call allocates comes from our arenas, or from new ones:
+// collection in a call visits, and so makes private, nothing of the image. The lists of texts and arenas have nothing of the image either. What a call allocates comes from our arenas, or from new ones:
 // those of the engine's own that have free blocks count as full, unless that is much memory. The runtime has just collected garbage. Memory in which anything is not as
 // expected stays as it is, and freeze returns false.
 //
@@ -43,7 +43,10 @@ func freeze(memory []byte, at roots, ours arenas) bool {
 		h.empty(header + headerSize)
 	}
 	h.empty(h.runtime + runtimeObjects)
-	h.closeStrings()
+	h.close(h.runtime + runtimeStrings)
+	for class := range arenaSizes {
+		h.close(h.runtime + runtimeArenas + 8*uint32(class))
+	}
 	if ours == (arenas{}) || h.unused > maxUnused {
 		return true // ours are looked for, see layout, or a call may need what is free
 	}
@@ -164,10 +167,9 @@ func (h *heap) check(context uint32) (own map[uint32]bool) {
 	return own
 }
 
-// closeStrings takes the image's texts out of the engine's list, so that a new one writes to none of them. They keep a list of their own without a
-// head, from which one that is freed can be taken.
-func (h *heap) closeStrings() {
-	head := h.runtime + runtimeStrings
+// close takes what the image has out of a list that the engine only adds to and removes from, so that an addition writes to nothing of the
+// image. The members keep a list of their own without a head, from which one that is freed can be taken.
+func (h *heap) close(head uint32) {
 	last, first := h.word(head), h.word(head+4)
 	if first == head {
 		return

@@ -19,7 +19,7 @@ func freezeImage(t *testing.T, img *image, ours arenas) (counted []uint32) {
 	const firstCounted, lastCounted = -9, -1 // tags of values
 	h := heap{memory: img.memory, runtime: img.roots.Runtime, ours: ours, used: map[uint32]bool{}}
 	own := h.check(img.roots.Context)
-	blocks := blocksOf(img.memory, img.roots.Runtime)
+	blocks := blocksOf(img.memory, arenasOf(img.memory, img.roots.Runtime))
 	found := map[uint32]bool{}
 	h.each(h.runtime+runtimeObjects, func(link uint32) { found[link-headerSize] = true })
 	for i := range h.word(h.runtime + runtimeAtoms) {
@@ -195,7 +195,7 @@ const run = async () => { const a = []; for (let i = 0; i < 40_000; i++) a.push(
 // testLaidOutBase makes the base image that extensions without the network have.
 func testLaidOutBase(t *testing.T, m *imager) *baseImage {
 	t.Helper()
-	l, err := baseLayout(false)
+	l, err := basePlain.layout()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -221,6 +221,32 @@ func (g *guest) malloc(n int) uint32 {
 	return p
 }
 
+// fillHoles takes what is free between blocks out of use, unless it is much. So what a call allocates outside of arenas lies together, above
+// all else.
+func (g *guest) fillHoles() {
+	const (
+		most  = 64 << 10
+		least = 8
+	)
+	top := g.malloc(most)
+	g.call("wasm_free", int32(top))
+	var filled []uint32
+	unused := uint32(0)
+	for size := uint32(most); size >= least; size = size * 7 / 8 &^ 7 {
+		p := g.malloc(int(size))
+		for ; p < top && unused <= maxUnused && g.err == nil; p = g.malloc(int(size)) {
+			filled = append(filled, p)
+			unused += size
+		}
+		g.call("wasm_free", int32(p))
+	}
+	for _, p := range filled {
+		if unused > maxUnused {
+			g.call("wasm_free", int32(p))
+		}
+	}
+}
+
 // free frees n bytes and clears them, so that nothing of them stays in an image.
 func (g *guest) free(p int32, n int) {
 	g.write(uint32(p), make([]byte, n))

@@ -61,11 +61,19 @@ func baseOf(t testing.TB, m *imager, prelude string) *baseImage {
 
 func testLinkage(t testing.TB, interfaces ...string) *linkage {
 	t.Helper()
+	return testLinkageOf(t, []string{abi.ExtensionTools, abi.ExtensionStepwise, abi.ExtensionMemory}, interfaces...)
+}
+
+func testLinkageOf(t testing.TB, exports []string, interfaces ...string) *linkage {
+	t.Helper()
 	known, err := abi.Parse(wit.Capability(), wit.Extension())
 	if err != nil {
 		t.Fatal(err)
 	}
-	world := &abi.World{Name: "test", Exports: []*abi.Interface{known.Interface(abi.ExtensionTools), known.Interface(abi.ExtensionStepwise), known.Interface(abi.ExtensionMemory)}}
+	world := &abi.World{Name: "test"}
+	for _, name := range exports {
+		world.Exports = append(world.Exports, known.Interface(name))
+	}
 	for _, name := range interfaces {
 		world.Imports = append(world.Imports, known.Interface("stile:capability/"+name+"@0.1.0"))
 	}

@@ -32,17 +32,25 @@ type layout struct {
 //go:embed layout.json
 var layoutsText []byte
 
-// baseLayout is the layout of the base image without or with the web APIs of the network. TestLayout found it, and rewrites it with
-// the flag -update.
-func baseLayout(net bool) (layout, error) {
-	var layouts struct{ Plain, Net layout }
+// baseKind says what a base image is for.
+type baseKind string
+
+// The kinds of base images.
+const (
+	basePlain     baseKind = "plain"     // extensions
+	baseNet       baseKind = "net"       // extensions that use the web APIs of the network
+	baseEvaluator baseKind = "evaluator" // code that comes with a call, and may use those too
+)
+
+func (k baseKind) net() bool { return k != basePlain }
+
+// layout is the layout of a base image. TestLayout found it, and rewrites it with the flag -update.
+func (k baseKind) layout() (layout, error) {
+	var layouts map[baseKind]layout
 	if err := json.Unmarshal(layoutsText, &layouts); err != nil {
 		return layout{}, fmt.Errorf("read layout.json: %w", err)
 	}
-	if net {
-		return layouts.Net, nil
-	}
-	return layouts.Plain, nil
+	return layouts[k], nil
 }
 
 // arenaSizes are the sizes of blocks, in bytes, with a header of 8.

@@ -15,7 +15,9 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/wasmbin"
 )
@@ -59,10 +61,61 @@ export default extension({ tools: {
 	},
 } });`
 
-var typicalInputs = []struct{ tool, input string }{
-	{"compute", `{"key":"a key and another","n":4,"points":[[1.5,2.25],[3,4]]}`},
-	{"wait", `{"key":"another key","n":4}`},
-	{"small", `{"key":"k","n":1.5}`},
+// bodies are typical code that comes with a call.
+const (
+	computes = `const orders: { id: number; total: number; by: string }[] = Array.from({ length: 40 }, (_, i: number) => ({ id: i, total: i * 2.5, by: i % 3 ? "ada" : "grace" }));
+const byName: Record<string, number> = {};
+for (const { by, total } of orders) byName[by] = (byName[by] ?? 0) + total;
+const large = orders.filter((o) => o.total > 50).map((o) => o.id);
+return { byName, large, sum: large.reduce((sum, id) => sum + id, 0) };`
+	reads = `const { text = "a: 1, b: 22, c: 333" } = (input ?? {}) as { text?: string };
+const found = new Map<string, number>();
+for (const [, name, value] of text.matchAll(/(\w+): (\d+)/g)) found.set(name, Number(value));
+const lines = text.split(",").map((line) => line.trim()).filter((line) => line.length > 3);
+const sorted = [...found].sort(([a], [b]) => (a < b ? 1 : -1));
+console.log("found", found.size);
+try {
+  JSON.parse(lines[0]);
+} catch (error) {
+  lines.push(` + "`no JSON: ${error instanceof SyntaxError}`" + `);
+}
+return { lines, sorted, upper: text.toUpperCase().replace(/A/g, "b"), copy: JSON.parse(JSON.stringify({ sorted })) };`
+	awaits = `async function twice(n: number): Promise<number> {
+  await null;
+  return 2 * n;
+}
+const all = await Promise.all([1, 2, 3].map(twice));
+const { length, ...rest } = { length: all.length, first: all[0], last: all.at(-1) };
+return [id(length), rest];
+function id<T>(value: T): T {
+  return value;
+}`
+)
+
+// typicalCall is a typical call: of a tool of the typical extension, or of a body.
+type typicalCall struct {
+	tool, input, body string
+	most              int // pages that it may write to
+}
+
+var typicalCalls = []typicalCall{
+	{tool: "compute", input: `{"key":"a key and another","n":4,"points":[[1.5,2.25],[3,4]]}`, most: 13},
+	{tool: "wait", input: `{"key":"another key","n":4}`, most: 28},
+	{tool: "small", input: `{"key":"k","n":1.5}`, most: 12},
+}
+
+var typicalBodies = []typicalCall{
+	{tool: BodyTool, input: `{"input":null}`, body: computes, most: 25},
+	{tool: BodyTool, input: `{"input":{"text":"some: 1, words: 2"}}`, body: reads, most: 30},
+	{tool: BodyTool, input: `{"input":null}`, body: awaits, most: 25},
+}
+
+// calls are those for which an image of a kind is laid out.
+func (k baseKind) calls() []typicalCall {
+	if k == baseEvaluator {
+		return typicalBodies
+	}
+	return typicalCalls
 }
 
 // tracingImager makes images with an engine that marks what it writes to.
@@ -86,11 +139,11 @@ func tracingImager(t *testing.T) *imager {
 // The stored layouts are those that result from these calls.
 func TestLayout(t *testing.T) {
 	m := tracingImager(t)
-	var found struct {
-		Plain layout `json:"plain"`
-		Net   layout `json:"net"`
+	found := map[baseKind]layout{}
+	for _, kind := range []baseKind{basePlain, baseNet, baseEvaluator} {
+		found[kind] = observeCalls(t, m, kind)
+		t.Logf("%s: %d blocks are hot, of %v", kind, len(found[kind].Hot), found[kind].Blocks)
 	}
-	found.Plain, found.Net = observeCalls(t, m, false), observeCalls(t, m, true)
 	text, err := json.Marshal(found)
 	if err != nil {
 		t.Fatal(err)
@@ -103,40 +156,40 @@ func TestLayout(t *testing.T) {
 	} else if !bytes.Equal(text, layoutsText) {
 		t.Error("the prelude or the calls have changed: write layout.json anew with go test ./toolchain -run TestLayout -update")
 	}
-	t.Logf("plain: %d blocks are hot, of %v", len(found.Plain.Hot), found.Plain.Blocks)
 }
 
 // TestWrittenPages counts the pages that calls write to: each is copied for each live instance, and restored after the call.
 func TestWrittenPages(t *testing.T) {
 	m := tracingImager(t)
-	stored, err := baseLayout(false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	img, l, _ := imageOfTypical(t, m, false, stored)
-	const page = 4096
-	for i, most := range []int{13, 28, 12} {
-		c := typicalInputs[i]
-		memory, pages := traceCall(t, m, l, img, c.tool, c.input), 0
-		for at := uint32(trace + len(memory)>>6 + page - 1); int(at) < len(memory); at += page { // after the marks themselves
-			if written(memory, at&^(page-1), page) {
-				pages++
-			}
+	for _, kind := range []baseKind{basePlain, baseEvaluator} {
+		stored, err := kind.layout()
+		if err != nil {
+			t.Fatal(err)
 		}
-		if t.Logf("%s: %d pages", c.tool, pages); pages == 0 || pages > most {
-			t.Errorf("%s writes to %d pages, want at most %d", c.tool, pages, most)
+		typical := imageOfTypical(t, m, kind, stored)
+		const page = 4096
+		for _, c := range kind.calls() {
+			memory, pages := traceCall(t, m, typical, c), 0
+			for at := uint32(trace + len(memory)>>6 + page - 1); int(at) < len(memory); at += page { // after the marks themselves
+				if written(memory, at&^(page-1), page) {
+					pages++
+				}
+			}
+			if t.Logf("%s %.20q: %d pages", c.tool, c.body, pages); pages == 0 || pages > c.most {
+				t.Errorf("%s %.20q writes to %d pages, want at most %d", c.tool, c.body, pages, c.most)
+			}
 		}
 	}
 }
 
 // observeCalls makes a base image and an extension without any layout, and records what the calls write.
-func observeCalls(t *testing.T, m *imager, net bool) layout {
+func observeCalls(t *testing.T, m *imager, kind baseKind) layout {
 	t.Helper()
 	ordinals := map[uint32]int{} // of the last allocation of each block
 	var count int
 	newArena := -1    // the size for which the engine made an arena
 	var newest uint32 // the link of the arena of that size before
-	img, l, base := imageOfTypical(t, m, net, layout{observe: func(g *guest, rt uint32, class int) {
+	typical := imageOfTypical(t, m, kind, layout{observe: func(g *guest, rt uint32, class int) {
 		link := func(class int) uint32 { return g.load32(rt + runtimeArenas + 8*uint32(class) + 4) }
 		if newArena >= 0 {
 			if made := link(newArena); made != newest { // otherwise the block is free again, and its arena with it
@@ -152,14 +205,15 @@ func observeCalls(t *testing.T, m *imager, net bool) layout {
 		}
 		count++
 	}})
-	inBase, before := blocksOf(base.memory, base.roots.Runtime), blocksOf(img.memory, img.roots.Runtime)
+	img, base := typical.image, typical.base
+	inBase, before := blocksOf(base.memory, arenasOf(base.memory, base.roots.Runtime)), blocksOf(img.memory, typical.arenas)
 	hot := map[int]bool{}
 	found := layout{Blocks: make([]int, len(arenaSizes))}
 	var hotOf [len(arenaSizes)]int
-	for _, c := range typicalInputs {
-		memory := traceCall(t, m, l, img, c.tool, c.input)
+	for _, c := range kind.calls() {
+		memory := traceCall(t, m, typical, c)
 		var taken [len(arenaSizes)]int
-		for block, a := range blocksOf(memory, img.roots.Runtime) {
+		for block, a := range blocksOf(memory, slices.Concat(typical.arenas, arenasOf(memory, img.roots.Runtime))) {
 			header, body := written(memory, block, 8), written(memory, block+8, arenaSizes[a.class]-8)
 			if ordinal, ok := ordinals[block]; ok && inBase[block].used && before[block].used && (header || body) {
 				if !hot[ordinal] {
@@ -181,10 +235,18 @@ func observeCalls(t *testing.T, m *imager, net bool) layout {
 	return found
 }
 
-// imageOfTypical makes an image of the typical extension, with a layout.
-func imageOfTypical(t *testing.T, m *imager, net bool, laid layout) (*image, *linkage, *baseImage) {
+// typicalImage is an image for typical calls.
+type typicalImage struct {
+	*image
+	base    *baseImage
+	linkage *linkage
+	arenas  []uint32 // of the image
+}
+
+// imageOfTypical makes the image of the typical extension, or of the evaluator, with a layout.
+func imageOfTypical(t *testing.T, m *imager, kind baseKind, laid layout) typicalImage {
 	t.Helper()
-	prelude, err := preludeSource(testEngine(t).modules, net)
+	prelude, err := preludeSource(testEngine(t).modules, kind.net())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,18 +257,29 @@ func imageOfTypical(t *testing.T, m *imager, net bool, laid layout) (*image, *li
 	if base.bindings, err = m.compileBindings(t.Context(), base.roots); err != nil {
 		t.Fatal(err)
 	}
-
-	l := testLinkage(t, "env", "poll", "clock", "kv", "console", "random")
-	l.bindings = map[string]string{"store": kv.Interface, "clock": clock.Interface}
-	b, err := bundle(t.Context(), Source{FS: fstest.MapFS{"typical.ts": {Data: []byte(typical)}}, Entry: "typical.ts"}, nil)
+	var l *linkage
+	code, name := []byte(sdk), sdkName
+	if kind == baseEvaluator {
+		l = testLinkageOf(t, []string{abi.ExtensionTools, abi.ExtensionStepwise, abi.ExtensionMemory, abi.ExtensionEvaluator}, "env", "poll", "console", "tools")
+		l.bindings = map[string]string{"console": console.Interface, "tools": tools.Interface}
+	} else {
+		l = testLinkage(t, "env", "poll", "clock", "kv", "console", "random")
+		l.bindings = map[string]string{"store": kv.Interface, "clock": clock.Interface}
+		b, err := bundle(t.Context(), Source{FS: fstest.MapFS{"typical.ts": {Data: []byte(typical)}}, Entry: "typical.ts"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, name = b.code, "extension.js"
+	}
+	img, _, err := m.evaluated(t.Context(), base, testDescriptor(t, l), code, name, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	img, _, err := m.extension(t.Context(), base, testDescriptor(t, l), b.code, "extension.js", false)
-	if err != nil {
-		t.Fatal(err)
+	made := typicalImage{img, base, l, arenasOf(img.memory, img.roots.Runtime)}
+	if !freeze(img.memory, img.roots, base.arenas) {
+		t.Fatal("the image is not as expected")
 	}
-	return img, l, base
+	return made
 }
 
 type blockState struct {
@@ -214,23 +287,32 @@ type blockState struct {
 	used  bool
 }
 
-// blocksOf lists the blocks of all arenas in a memory.
-func blocksOf(memory []byte, rt uint32) map[uint32]blockState {
+// arenasOf lists the arenas of a memory, without those of the image if that is frozen.
+func arenasOf(memory []byte, rt uint32) (arenas []uint32) {
 	word := func(p uint32) uint32 { return binary.LittleEndian.Uint32(memory[p:]) }
-	half := func(p uint32) uint32 { return uint32(binary.LittleEndian.Uint16(memory[p:])) }
-	blocks := map[uint32]blockState{}
-	for class, size := range arenaSizes {
+	for class := range arenaSizes {
 		head := rt + runtimeArenas + 8*uint32(class)
 		for link := word(head + 4); link != head; link = word(link + 4) {
-			a := link - arenaLink
-			for i := range half(a + arenaCount) {
-				blocks[a+arenaBlocks+i*size] = blockState{class, true}
-			}
-			for i := half(a + arenaFirstFree); i != 0xffff; {
-				block := a + arenaBlocks + i*size
-				blocks[block] = blockState{class, false}
-				i = half(block)
-			}
+			arenas = append(arenas, link-arenaLink)
+		}
+	}
+	return arenas
+}
+
+// blocksOf lists the blocks of arenas.
+func blocksOf(memory []byte, arenas []uint32) map[uint32]blockState {
+	half := func(p uint32) uint32 { return uint32(binary.LittleEndian.Uint16(memory[p:])) }
+	blocks := map[uint32]blockState{}
+	for _, a := range arenas {
+		class := int(memory[a+arenaSize])
+		size := arenaSizes[class]
+		for i := range half(a + arenaCount) {
+			blocks[a+arenaBlocks+i*size] = blockState{class, true}
+		}
+		for i := half(a + arenaFirstFree); i != 0xffff; {
+			block := a + arenaBlocks + i*size
+			blocks[block] = blockState{class, false}
+			i = half(block)
 		}
 	}
 	return blocks
@@ -248,22 +330,44 @@ func written(memory []byte, p, n uint32) bool {
 	return false
 }
 
-// traceCall calls a tool in a host whose answers are all zero, and returns its memory.
-func traceCall(t *testing.T, m *imager, l *linkage, img *image, tool, input string) []byte {
+// traceCall makes a call in a host whose answers are all zero, and returns its memory.
+func traceCall(t *testing.T, m *imager, typical typicalImage, c typicalCall) []byte {
 	t.Helper()
-	g, _ := callZero(t, m, l, img, tool, input)
+	code := ""
+	if c.body != "" {
+		var ok bool
+		if code, ok, _ = Body(Program{Name: "code.ts", Text: c.body}).erase(t.Context()); !ok {
+			t.Fatalf("the types of %q cannot be erased", c.body)
+		}
+	}
+	g, _ := callCode(t, m, typical.linkage, typical.image, code, c.tool, c.input)
 	return g.snapshot()
 }
 
 // callZero calls a tool in a host whose answers are all zero, and returns its guest and its output.
 func callZero(t *testing.T, m *imager, l *linkage, img *image, tool, input string) (*guest, string) {
 	t.Helper()
+	return callCode(t, m, l, img, "", tool, input)
+}
+
+// callCode does that after it has evaluated the call's code, if there is any.
+func callCode(t *testing.T, m *imager, l *linkage, img *image, code, tool, input string) (*guest, string) {
+	t.Helper()
 	handle := int32(1)
 	g, instance := startBindings(t, m, l, img, func(g *guest, c coreImport, f *abi.Func) *wasmtime.Func {
 		return answerZero(g, c, f, &handle)
 	})
-	name, argument := g.text(tool), g.text(input)
 	clear(g.memory.UnsafeData(g.store)[trace:wasmPage])
+	if code != "" {
+		result, err := instance.GetFunc(g.store, abi.ExtensionEvaluator+"#evaluate").Call(g.store, g.text(code), int32(len(code)))
+		if err != nil || g.err != nil {
+			t.Fatal(err, g.err)
+		}
+		if memory, at := g.memory.UnsafeData(g.store), uint32(result.(int32)); memory[at] != 0 {
+			t.Fatalf("the code of %s failed", tool)
+		}
+	}
+	name, argument := g.text(tool), g.text(input)
 	result, err := instance.GetFunc(g.store, abi.ExtensionStepwise+"#start").
 		Call(g.store, name, int32(len(tool)), argument, int32(len(input)), int32(1))
 	for {
