@@ -37,9 +37,13 @@ type call struct {
 	usage   Usage
 	observe func(Operation)
 	idle    func() bool
-	record  *record // nil if nothing is recorded
-	replay  *player // answers instead of capabilities; nil in an ordinary call
-	spent   func()  // ends ctx if an operation uses up the processor time
+	request *Request
+	env     environment // once it is needed: see given
+	arrived bool        // the env, at the guest
+	world   *world      // nil until the guest uses WASI
+	record  *record     // nil if nothing is recorded
+	replay  *player     // answers instead of capabilities; nil in an ordinary call
+	spent   func()      // ends ctx if an operation uses up the processor time
 	stepping
 	clock  phaseClock
 	phases Phases
@@ -143,8 +147,9 @@ func (c *call) begin(r *running) error {
 	if user := c.frame.user; user != "" && user != turns.User(ctx) {
 		c.ctx = turns.For(c.ctx, user) // users take turns in capabilities too
 	}
+	c.request = request
 	c.observe, c.idle, c.record, c.replay = request.Observe, request.Idle, request.record, request.replay
-	c.handles = handles{open: map[abi.Rep]*handle{}, limit: c.limits.Handles}
+	c.handles = handles{open: map[abi.Rep]*handle{}, next: abi.Rep(recordedEnv), limit: c.limits.Handles}
 	c.spent = func() { over(wasmtime.ErrCPU) }
 	if r.export.index == of.call.index && of.Stepwise() && !h.options.WholeCalls {
 		r.export, c.on, c.handles.table.kept = of.start, true, of.memory != nil
@@ -166,13 +171,18 @@ func (c *call) first(of *Component, x export, prepare func(*call) ([]abi.Value, 
 	c.instance, err = c.store.Instantiate(of.linker, of.component)
 	c.clock.lap(&c.phases.Instantiate)
 	if err != nil {
-		return nil, err
+		return c.finished(nil, err)
 	}
 	args, err := prepare(c)
 	if err != nil {
-		return nil, err
+		return c.finished(nil, err)
 	}
-	return x.in(c.instance, args...)
+	return c.finished(x.in(c.instance, args...))
+}
+
+// finished follows an export that has returned v or err.
+func (c *call) finished(v abi.Value, err error) (abi.Value, error) {
+	return v, errors.Join(err, c.finishText(err))
 }
 
 // phaseClock returns the time since its last call.

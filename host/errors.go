@@ -116,9 +116,14 @@ type TrapError struct {
 	// Functions are the names on the guest's stack, innermost first and at most 64, if the component has names. They come from the
 	// component, shortened and made printable.
 	Functions []string
+	// Output is what the guest wrote to stdout and stderr of WASI at last, at most 16 KiB, printable. Runtimes write there why they
+	// give up.
+	Output string
 }
 
-func (e *TrapError) Error() string { return "guest trapped: " + e.Reason }
+func (e *TrapError) Error() string { return "guest trapped: " + e.text() }
+
+func (e *TrapError) text() string { return wrote(e.Reason, e.Output) }
 
 // LoadError reports a component that this host refuses.
 type LoadError struct {

@@ -31,6 +31,7 @@ type handle struct {
 type handles struct {
 	open    map[abi.Rep]*handle
 	next    abi.Rep
+	foreign abi.Rep // how many of WASI there have been
 	limit   int
 	pending int
 	// names counts the names in the guest's envs. Each env has its own names.
@@ -69,26 +70,43 @@ func (t *handles) name(n int) error {
 	return nil
 }
 
+// add gives a handle the next number.
 func (t *handles) add(h *handle) (abi.Rep, error) {
+	if err := t.put(t.next+1, h); err != nil {
+		return 0, err
+	}
+	t.next++
+	return t.next, nil
+}
+
+// addForeign gives a handle of WASI a number of another sequence, so that those in a recording do not depend on WASI.
+func (t *handles) addForeign(h *handle) (abi.Rep, error) {
+	if err := t.put(ownEnv-t.foreign-1, h); err != nil {
+		return 0, err
+	}
+	t.foreign++
+	return ownEnv - t.foreign, nil
+}
+
+func (t *handles) put(rep abi.Rep, h *handle) error {
 	if len(t.open) >= t.limit {
-		return 0, exceeded("handles", strconv.Itoa(t.limit))
+		return exceeded("handles", strconv.Itoa(t.limit))
 	}
 	size := sizeOf(h.value)
 	if t.sizes+size > maxSizes*t.limit {
-		return 0, exceeded("handles", fmt.Sprintf("%d bytes in handles", maxSizes*t.limit))
+		return exceeded("handles", fmt.Sprintf("%d bytes in handles", maxSizes*t.limit))
 	}
 	if e, ok := h.value.(environment); ok {
 		if err := t.name(len(e)); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	if _, ok := h.value.(*abi.Pollable); ok {
 		t.pending++
 	}
 	t.sizes += size
-	t.next++
-	t.open[t.next] = h
-	return t.next, nil
+	t.open[rep] = h
+	return nil
 }
 
 func (t *handles) find(rep abi.Rep, r *abi.Resource) (*handle, error) {

@@ -92,9 +92,10 @@ type Host struct {
 	validating schema.Room
 	recording  *fair.Budget // bytes that recordings hold
 	poll       *operation
-	patience   time.Duration // how long a call waits with its slot
-	packing    chan struct{} // has an element for each goroutine that packs
-	packed     *fair.Budget  // bytes of packed calls
+	wasi       map[string]*operation // of bindings that WASI uses
+	patience   time.Duration         // how long a call waits with its slot
+	packing    chan struct{}         // has an element for each goroutine that packs
+	packed     *fair.Budget          // bytes of packed calls
 	workers    *workers
 	pristine   sync.Mutex // held by who uses the engine's last slot
 	log        *slog.Logger
@@ -166,6 +167,9 @@ func New(_ context.Context, o Options) (*Host, error) {
 	}
 	poll := funcNamed(known.Interface(abi.PollInterface), "poll")
 	h.poll = &operation{fn: poll, outside: true, polls: true, bounds: bounds(poll, maxLists), execute: pollOperations[poll.Name]}
+	if h.wasi, err = h.worldOperations(); err != nil {
+		return nil, fmt.Errorf("read WIT: %w", err)
+	}
 	if o.CacheDir != "" && o.KeyDir != "" {
 		if h.cache, err = cache.Open(o.CacheDir, o.KeyDir, o.Logger); err != nil {
 			return nil, fmt.Errorf("open cache: %w", err)

@@ -25,6 +25,8 @@ type ImportedFunc struct {
 	Name string
 	// Handle is the handle that a call needs, e.g. "env: borrow<env>". It is empty in the empty world.
 	Handle string
+	// Answer says what a function of the empty world does. It is empty for those of capabilities.
+	Answer string
 }
 
 // linking is a component's linker while it is built.
@@ -136,7 +138,7 @@ func (l *linking) capability(iface *abi.Interface, instance wasmtime.Item) error
 				Name: item.Name, Params: paramTypes(f), Result: f.Result, Checks: strings.HasPrefix(iface.Name, abi.CapabilityPackage),
 				Call: func(s *wasmtime.Store, args []abi.Value) (abi.Value, error) { return s.Data.(*call).operate(op, args) },
 			})
-			imported.Funcs = append(imported.Funcs, ImportedFunc{item.Name, handle})
+			imported.Funcs = append(imported.Funcs, ImportedFunc{Name: item.Name, Handle: handle})
 		case wasmtime.ItemType:
 		default:
 			return refuse(item.Name, "only functions, resources and types can be imported")

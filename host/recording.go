@@ -80,6 +80,7 @@ type Outcome struct {
 const (
 	kindOK        = "ok"
 	kindLimit     = "limit"
+	kindTrap      = "trap"
 	kindCancelled = "cancelled"
 	kindClosed    = "closed"
 	kindFault     = "fault"
@@ -137,7 +138,7 @@ func OutcomeOf(err error) Outcome {
 	case errors.As(err, &guest):
 		return Outcome{Kind: "failed", Message: guest.Error(), Stack: guest.Failure.Stack}
 	case errors.As(err, &trap):
-		return Outcome{Kind: "trap", Message: trap.Reason}
+		return Outcome{Kind: kindTrap, Message: trap.text()}
 	case errors.As(err, &input):
 		return Outcome{Kind: "input", Message: input.Error()}
 	case errors.As(err, &unknown):

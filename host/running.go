@@ -114,7 +114,7 @@ func (r *running) stepped() part {
 		}
 	}
 	if r.err != nil {
-		r.result, r.err = nil, in.explain(r.err)
+		r.result, r.err = nil, in.explainOutput(in.explain(r.err))
 		return nil
 	}
 	r.err = r.check(r.result)

@@ -164,7 +164,7 @@ func (c *call) wake(of *Component) (v abi.Value, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return of.resume.in(c.instance)
+	return c.finished(of.resume.in(c.instance))
 }
 
 // awaitFor waits for what the guest announced, but no longer than this.

@@ -223,7 +223,7 @@ func (t *toolCall) prepare(in *call) ([]abi.Value, error) {
 			return nil, err
 		}
 	}
-	env, err := newEnvironment(r.Env)
+	env, err := in.given()
 	if err != nil {
 		return nil, err
 	}
@@ -232,8 +232,10 @@ func (t *toolCall) prepare(in *call) ([]abi.Value, error) {
 		h.value = recordedEnv
 	}
 	in.handles.names = -len(env) // the caller may give any number of names
-	rep, err := in.handles.add(h)
+	rep := abi.Rep(recordedEnv)
+	err = in.handles.put(rep, h)
 	in.handles.table.add(rep)
+	in.arrived = true
 	return []abi.Value{r.Tool, string(r.Input), rep}, err
 }
 

@@ -11,8 +11,9 @@ import (
 )
 
 // A component that imports WASI gets the empty world. Toolchains always add these imports. It has no files, environment, arguments
-// or network; standard streams are closed, and clocks stand at 0. Its types are read from the component itself, so every 0.2.x
-// works, even mixed. Nothing in it reaches outside the call.
+// or network, and stdin is closed. What is harmless works: stdout and stderr take text, and time moves. What is authority elsewhere goes
+// through the bindings of the call, if it has them: see world. Its types are read from the component itself, so every 0.2.x
+// works, even mixed.
 
 // answered are the functions, by interface without version, whose answer is the zero value of their type.
 var answered = map[string]bool{
@@ -23,24 +24,12 @@ var answered = map[string]bool{
 	"wasi:cli/terminal-stdout#get-terminal-stdout": true,
 	"wasi:cli/terminal-stderr#get-terminal-stderr": true,
 	"wasi:filesystem/preopens#get-directories":     true,
-	"wasi:clocks/monotonic-clock#now":              true,
-	"wasi:clocks/monotonic-clock#resolution":       true,
-	"wasi:clocks/wall-clock#now":                   true,
-	"wasi:clocks/wall-clock#resolution":            true,
-	"wasi:random/insecure-seed#insecure-seed":      true,
-	"wasi:io/poll#[method]pollable.ready":          true,
 	"wasi:filesystem/types#filesystem-error-code":  true,
 	"wasi:http/types#http-error-code":              true,
 	"wasi:io/error#[method]error.to-debug-string":  true,
 	"wasi:logging/logging#log":                     true,
 	"wasi:config/store#get-all":                    true,
 	"wasi:config/store#get":                        true,
-}
-
-// missing names the binding whose absence a trap is about.
-var missing = map[string]string{
-	"wasi:random/random": "random", "wasi:random/insecure": "random",
-	"wasi:clocks/monotonic-clock": "clock", "wasi:io/poll": "clock",
 }
 
 // refusals are the cases of error types that mean "you may not", the best first.
@@ -65,21 +54,15 @@ func (l *linking) emptyWorld(instance wasmtime.Item) error {
 			if r := foreignResource(f); r != nil {
 				return &LoadError{Name: instance.Name + "#" + item.Name, Reason: fmt.Sprintf("its type has a handle of %s/%s, and WASI's have handles of WASI only", r.Interface.Name, r.Name)}
 			}
-			answer, err := emptyAnswer(name, f)
+			answer, says, err := emptyAnswer(name, f)
 			if err != nil {
 				return &LoadError{Name: instance.Name + "#" + item.Name, Reason: err.Error()}
 			}
-			op := &operation{fn: f, execute: func(c *call, args []abi.Value) (abi.Value, error) {
-				for i, p := range f.Params {
-					c.handles.forget(p.Type, args[i])
-				}
-				return answer(c, args)
-			}}
 			definitions = append(definitions, wasmtime.Definition{
 				Name: item.Name, Params: paramTypes(f), Result: f.Result,
-				Call: func(s *wasmtime.Store, args []abi.Value) (abi.Value, error) { return s.Data.(*call).gate(op, args) },
+				Call: func(s *wasmtime.Store, args []abi.Value) (abi.Value, error) { return answer(s.Data.(*call), args) },
 			})
-			imported.Funcs = append(imported.Funcs, ImportedFunc{Name: item.Name})
+			imported.Funcs = append(imported.Funcs, ImportedFunc{Name: item.Name, Answer: says})
 		case wasmtime.ItemType:
 		default:
 			return &LoadError{Name: instance.Name + "#" + item.Name, Reason: "only functions, resources and types can be imported"}
@@ -124,37 +107,54 @@ func foreignResource(f *abi.Func) *abi.Resource {
 	return nil
 }
 
-// emptyAnswer chooses how the empty world answers a function: a known answer, the interface's own refusal, a handle that leads
-// nowhere, or a trap that names what is missing. A known answer must be possible in the type that the component declares.
-func emptyAnswer(iface string, f *abi.Func) (func(c *call, args []abi.Value) (abi.Value, error), error) {
+// answer is how the empty world answers a function.
+type answer func(c *call, args []abi.Value) (abi.Value, error)
+
+// emptyAnswer chooses how the empty world answers a function, and says so: as world does, with a known answer, the interface's own
+// refusal, a handle that leads nowhere, or a trap that names what is missing. A known answer must be possible in the type that the
+// component declares.
+func emptyAnswer(iface string, f *abi.Func) (_ answer, says string, err error) {
 	whole := iface + "#" + f.Name
-	known := answered[whole] && f.Result != nil
-	if known {
-		if _, ok := zero(f.Result); !ok {
-			return nil, errors.New("its result holds a handle, which WASI's does not")
+	op := &operation{fn: f}
+	gated := func(c *call, args []abi.Value) (abi.Value, error) { return c.gate(op, args) }
+	if known, ok := worldFuncs[whole]; ok {
+		if has := shape(f); has != known.shape {
+			return nil, "", fmt.Errorf("its type is %s, and WASI's is %s", has, known.shape)
+		}
+		op.execute = func(c *call, args []abi.Value) (abi.Value, error) { return known.answer(c, f, args) }
+		if known.through == nil {
+			return gated, known.says, nil
+		}
+		return func(c *call, args []abi.Value) (abi.Value, error) { return known.through(c, gated, f, args) }, known.says, nil
+	}
+	var execute answer
+	switch refused, refuses := refuse(f.Result); {
+	case f.Result == nil:
+		says, execute = "does nothing", func(*call, []abi.Value) (abi.Value, error) { return nil, nil }
+	case answered[whole]:
+		v, ok := zero(f.Result)
+		if !ok {
+			return nil, "", errors.New("its result holds a handle, which WASI's does not")
+		}
+		says, execute = "answers with nothing", func(*call, []abi.Value) (abi.Value, error) { return v, nil }
+	case refuses:
+		says, execute = "refuses", func(*call, []abi.Value) (abi.Value, error) { return refused, nil }
+	case f.Result.Kind == abi.KindOwn:
+		says, execute = "gives a handle that leads nowhere", func(c *call, _ []abi.Value) (abi.Value, error) {
+			return c.handles.addForeign(&handle{resource: f.Result.Resource, value: struct{}{}})
+		}
+	default:
+		says, execute = "ends the call", func(*call, []abi.Value) (abi.Value, error) {
+			return nil, &TrapError{Reason: whole + " is missing: the WASI world is empty"}
 		}
 	}
-	return func(c *call, _ []abi.Value) (abi.Value, error) {
-		switch {
-		case iface == "wasi:cli/exit":
-			return nil, &GuestError{abi.Failure{Name: "Exit", Message: "the guest called wasi:cli/exit"}}
-		case known:
-			v, _ := zero(f.Result)
-			return v, nil
-		case f.Result == nil && missing[iface] == "":
-			return nil, nil
+	op.execute = func(c *call, args []abi.Value) (abi.Value, error) {
+		for i, p := range f.Params {
+			c.handles.forget(p.Type, args[i])
 		}
-		if v, ok := refuse(f.Result); ok {
-			return v, nil
-		}
-		if f.Result != nil && f.Result.Kind == abi.KindOwn {
-			return c.handles.add(&handle{resource: f.Result.Resource, value: struct{}{}})
-		}
-		if binding := missing[iface]; binding != "" {
-			return nil, &TrapError{Reason: fmt.Sprintf("%s is missing: the empty WASI world has no %s; import stile:capability/%s and bind %q", whole, binding, binding, binding)}
-		}
-		return nil, &TrapError{Reason: whole + " is missing: the WASI world is empty"}
-	}, nil
+		return execute(c, args)
+	}
+	return gated, says, nil
 }
 
 // refuse makes the error value of a result type that comes closest to "not permitted".

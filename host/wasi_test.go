@@ -121,17 +121,25 @@ func exportTools() string {
 // wasiComponent is an extension that calls the WASI functions in body when it starts.
 func wasiComponent(t *testing.T, wasi, lowered, imports, body string) []byte {
 	t.Helper()
+	return lateComponent(t, wasi, lowered, imports, body, "")
+}
+
+// lateComponent is one that also calls those in late when its tool is called.
+func lateComponent(t *testing.T, wasi, lowered, imports, body, late string) []byte {
+	t.Helper()
+	tools := guest{more: `(type $late (func)) (table (export "late") 1 funcref)`, call: `(call_indirect (type $late) (i32.const 0)) ` + returns}
 	wasm, err := wasmtime.WAT("(component" + wasi + `
 	(import "stile:capability/env@0.1.0" (instance $stile-env (export "env" (type (sub resource)))))
 	(import "stile:capability/types@0.1.0" (instance $stile-types
 		(type $d (record (field "binding" string) (field "operation" string) (field "reason" string) (field "remedy" string)))
 		(export "denial" (type (eq $d)))))
-	(core ` + strings.Replace(guest{}.core(), "(module", "(module $tools", 1)[1:] + `
+	(core ` + strings.Replace(tools.core(), "(module", "(module $tools", 1)[1:] + `
 	(core instance $m (instantiate $tools))
 	(alias core export $m "memory" (core memory $memory))
 	(alias core export $m "cabi_realloc" (core func $realloc))
 	` + lowered + `
-	(core module $code (import "m" "memory" (memory 1)) ` + imports + ` (func $run ` + body + `) (start $run))
+	(core module $code (import "m" "memory" (memory 1)) (import "m" "late" (table 1 funcref)) ` + imports + ` (elem (i32.const 0) $late)
+		(func $late ` + late + `) (func $run ` + body + `) (start $run))
 	(core instance (instantiate $code (with "m" (instance $m)) (with "w" (instance $w))))
 	` + exportTools() + ")")
 	if err != nil {
@@ -161,15 +169,15 @@ func TestEmptyWorld(t *testing.T) {
 			`(import "w" "f" (func $f (param i32)))`, `(call $f (i32.const 64)) (if (i32.load8_u (i32.const 64)) (then unreachable))`, "",
 		},
 		{
-			"the clock stands", `(core func $f (canon lower (func $clock "now"))) (core instance $w (export "f" (func $f)))`,
-			`(import "w" "f" (func $f (result i64)))`, `(if (i64.ne (call $f) (i64.const 0)) (then unreachable))`, "",
+			"the clock moves from above 0", `(core func $f (canon lower (func $clock "now"))) (core instance $w (export "f" (func $f)))`,
+			`(import "w" "f" (func $f (result i64)))`, `(if (i64.ne (call $f) (i64.const 1000000000)) (then unreachable)) (if (i64.ne (call $f) (i64.const 1000010000)) (then unreachable))`, "",
 		},
 		{
-			"stdout is closed",
+			"stdout takes text",
 			`(core func $f (canon lower (func $stdout "get-stdout"))) (core func $g (canon lower (func $streams "[method]output-stream.blocking-write-and-flush")` + options + `))
 			 (core instance $w (export "f" (func $f)) (export "g" (func $g)))`,
 			`(import "w" "f" (func $f (result i32))) (import "w" "g" (func $g (param i32 i32 i32 i32)))`,
-			`(call $g (call $f) (i32.const 0) (i32.const 4) (i32.const 64)) (if (i32.ne (i32.load8_u (i32.const 64)) (i32.const 1)) (then unreachable)) (if (i32.ne (i32.load8_u (i32.const 68)) (i32.const 1)) (then unreachable))`, "",
+			`(i32.store8 (i32.const 64) (i32.const 9)) (call $g (call $f) (i32.const 0) (i32.const 4) (i32.const 64)) (if (i32.load8_u (i32.const 64)) (then unreachable))`, "",
 		},
 		{
 			"names are not looked up",
@@ -179,19 +187,26 @@ func TestEmptyWorld(t *testing.T) {
 			`(call $g (call $f) (i32.const 0) (i32.const 4) (i32.const 64)) (if (i32.ne (i32.load8_u (i32.const 64)) (i32.const 1)) (then unreachable)) (if (i32.ne (i32.load8_u (i32.const 68)) (i32.const 1)) (then unreachable))`, "",
 		},
 		{
-			"a seed that says nothing", `(core func $f (canon lower (func $seed "insecure-seed")` + options + `)) (core instance $w (export "f" (func $f)))`,
-			`(import "w" "f" (func $f (param i32)))`, `(call $f (i32.const 64)) (if (i64.ne (i64.load (i32.const 64)) (i64.const 0)) (then unreachable))`, "",
+			"the insecure seed is fixed", `(core func $f (canon lower (func $seed "insecure-seed")` + options + `)) (core instance $w (export "f" (func $f)))`,
+			`(import "w" "f" (func $f (param i32)))`, `(call $f (i32.const 64)) (if (i64.ne (i64.load (i32.const 64)) (i64.const -6062858187063324507)) (then unreachable))`, "",
 		},
 		{
-			"no randomness", `(core func $f (canon lower (func $random "get-random-u64"))) (core instance $w (export "f" (func $f)))`,
-			`(import "w" "f" (func $f (result i64)))`, `(drop (call $f))`, `the empty WASI world has no random; import stile:capability/random and bind "random"`,
+			"randomness of a seed, while it starts", `(core func $f (canon lower (func $random "get-random-u64"))) (core instance $w (export "f" (func $f)))`,
+			`(import "w" "f" (func $f (result i64)))`, `(if (i64.eq (call $f) (call $f)) (then unreachable))`, "",
 		},
 		{
-			"no waiting",
+			"a wait is over at once, and time has passed",
+			`(core func $f (canon lower (func $clock "subscribe-duration"))) (core func $g (canon lower (func $poll "[method]pollable.block"))) (core func $h (canon lower (func $clock "now")))
+			 (core instance $w (export "f" (func $f)) (export "g" (func $g)) (export "h" (func $h)))`,
+			`(import "w" "f" (func $f (param i64) (result i32))) (import "w" "g" (func $g (param i32))) (import "w" "h" (func $h (result i64)))`,
+			`(call $g (call $f (i64.const 4000000000000))) (if (i64.lt_u (call $h) (i64.const 4001000000000)) (then unreachable))`, "",
+		},
+		{
+			"a wait for ever",
 			`(core func $f (canon lower (func $clock "subscribe-duration"))) (core func $g (canon lower (func $poll "[method]pollable.block")))
 			 (core instance $w (export "f" (func $f)) (export "g" (func $g)))`,
-			`(import "w" "f" (func $f (param i64) (result i32))) (import "w" "g" (func $g (param i32)))`, `(call $g (call $f (i64.const 4000000000)))`,
-			"the empty WASI world has no clock",
+			`(import "w" "f" (func $f (param i64) (result i32))) (import "w" "g" (func $g (param i32)))`, `(call $g (call $f (i64.const -1)))`,
+			"waits for a time that never comes",
 		},
 		{
 			"exit", `(core func $f (canon lower (func $exit "exit"))) (core instance $w (export "f" (func $f)))`,
@@ -238,7 +253,7 @@ func TestStrangeWorlds(t *testing.T) {
 			"a handle in an environment",
 			`(import "wasi:clocks/wall-clock@0.2.0" (instance (export "r" (type $r (sub resource)))
 				(type $t' (record (field "a" (own $r)))) (export "t" (type $t (eq $t'))) (export "now" (func (result $t)))))`, none,
-			"wasi:clocks/wall-clock@0.2.0#now: its result holds a handle",
+			"wasi:clocks/wall-clock@0.2.0#now: its type is func() -> record<own<r>>, and WASI's is func() -> record<u64,u32>",
 		},
 		{
 			"an env in WASI", "", `(alias export $stile-env "env" (type $stile-env-t))
@@ -295,7 +310,7 @@ func TestObserveEmptyWorld(t *testing.T) {
 	h := newHost(t, host.Options{})
 	c, err := h.Load(t.Context(), wasiComponent(t, wasiImports, `(core func $f (canon lower (func $clock "now"))) (core func $g (canon lower (func $random "get-random-u64")))
 		(core instance $w (export "f" (func $f)) (export "g" (func $g)))`,
-		`(import "w" "f" (func $f (result i64))) (import "w" "g" (func $g (result i64)))`, `(drop (call $f)) (drop (call $g))`))
+		`(import "w" "f" (func $f (result i64))) (import "w" "g" (func $g (result i64)))`, `(drop (call $f)) (drop (call $g)) unreachable`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +322,7 @@ func TestObserveEmptyWorld(t *testing.T) {
 	_, err = c.Do(t.Context(), host.Request{Tool: "t", Approved: approved, Observe: func(o host.Operation) {
 		seen = append(seen, fmt.Sprintf("%s#%s %t", o.Interface, o.Func, o.Err != nil))
 	}})
-	want := []string{"wasi:clocks/monotonic-clock@0.2.1#now false", "wasi:random/random@0.2.0#get-random-u64 true"}
+	want := []string{"wasi:clocks/monotonic-clock@0.2.1#now false", "wasi:random/random@0.2.0#get-random-u64 false"}
 	if err == nil || !slices.Equal(seen, want) {
 		t.Errorf("saw %q, want %q", seen, want)
 	}

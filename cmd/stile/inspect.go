@@ -74,6 +74,8 @@ type importedFunction struct {
 	Name string `json:"name"`
 	// Handle is the parameter that the function cannot be called without. Functions of the empty world need none.
 	Handle string `json:"handle,omitempty"`
+	// Answer says what a function of the empty world does.
+	Answer string `json:"answer,omitempty"`
 }
 
 // Run implements the command.
@@ -139,7 +141,7 @@ func imports(from []host.Import) []importedThing {
 	for i, item := range from {
 		things[i] = importedThing{Name: printable.Text(item.Name), Kind: item.Kind, Functions: []importedFunction{}}
 		for _, f := range item.Funcs {
-			things[i].Functions = append(things[i].Functions, importedFunction{printable.Text(f.Name), printable.Text(f.Handle)})
+			things[i].Functions = append(things[i].Functions, importedFunction{printable.Text(f.Name), printable.Text(f.Handle), f.Answer})
 		}
 	}
 	return things
@@ -169,6 +171,9 @@ func (i *inspection) text() string {
 			if f.Handle != "" {
 				row = append(row, "needs "+f.Handle)
 				held++
+			}
+			if f.Answer != "" {
+				row = append(row, f.Answer)
 			}
 			rows = append(rows, row)
 		}
