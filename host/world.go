@@ -435,8 +435,11 @@ func (c *call) output() string {
 
 // wrote adds what the guest wrote to the text of a failure.
 func wrote(reason, output string) string {
-	if output == "" {
+	switch {
+	case output == "":
 		return reason
+	case strings.Contains(output, "\n"):
+		return reason + "; it wrote:\n" + output
 	}
 	return reason + "; it wrote: " + output
 }

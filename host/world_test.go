@@ -64,7 +64,7 @@ func TestWorldText(t *testing.T) {
 		lines             []string
 	}{
 		{"nothing", "", "unreachable", "guest trapped: wasm `unreachable` instruction executed", nil},
-		{"a panic", "", writes("panic: ", "boom\n", "\n", "goroutine 1") + "unreachable", "guest trapped: wasm `unreachable` instruction executed; it wrote: panic: boom\n\ngoroutine 1", []string{"panic: boom", "", "goroutine 1"}},
+		{"a panic", "", writes("panic: ", "boom\n", "\n", "goroutine 1") + "unreachable", "guest trapped: wasm `unreachable` instruction executed; it wrote:\npanic: boom\n\ngoroutine 1", []string{"panic: boom", "", "goroutine 1"}},
 		{"while it starts", writes("hello\n"), "unreachable", "...executed; it wrote: hello", []string{"hello"}},
 		{"traps while it starts", writes("bad") + "unreachable", "", "...executed; it wrote: bad", []string{"bad"}},
 		{"escapes", "", writes("\x1b[2J\u202e\xff\r\n") + "unreachable", `...it wrote: \x1b[2J\u202e\xff`, []string{`\x1b[2J\u202e` + "\uFFFD"}},
