@@ -74,6 +74,22 @@ export class Answer {
     return true;
   }
 
+  /** Adds lines in one step if it is certain that none is too long and that the budget allows them. That takes a fraction of the time of add. */
+  addAtOnce(lines: readonly string[], show: (text: string, at: number) => string): boolean {
+    let length = 0;
+    for (const { length: more } of lines) {
+      if (more > longLine) return false;
+      length += more;
+    }
+    if (length > 4 * this.#left) return false;
+    const text = lines.map(show).join("\n");
+    const cost = tokens(text) + 2 * lines.length; // at least what each line costs by itself
+    if (cost > this.#left) return false;
+    this.lines.push(text);
+    this.#left -= cost;
+    return true;
+  }
+
   /** The text, with what is missing at its end. */
   end(missing?: string): string {
     return [...this.lines, ...(missing ? [`[${missing}]`] : [])].join("\n");

@@ -144,6 +144,7 @@ func ladderTool(t ladder.Tool) (*sdk.Tool, error) {
 // climber calls a tool of the ladder.
 func (e *endpoint) climber(tool *sdk.Tool) sdk.ToolHandler {
 	return func(ctx context.Context, call *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		deepen(false)
 		r, done, err := e.begin(call, tool)
 		if err != nil {
 			f, _ := e.explain(err, host.Usage{})

@@ -228,7 +228,7 @@ func (s *searcher) entry(path string, next []dirent) error {
 		if err != nil {
 			return err
 		}
-		if n != nil && n.is(KindFile) { // on disk it may have changed
+		if n != nil && n.is(KindFile) && !s.skip(n) { // on disk it may have changed
 			if err := s.file(place{path: path, line: 1, from: 1}, n); err != nil {
 				return err
 			}
@@ -240,6 +240,24 @@ func (s *searcher) entry(path string, next []dirent) error {
 	}
 	return nil
 }
+
+// skip reports whether a file was read and cannot match, and counts the work of that. Most files are such files.
+func (s *searcher) skip(n *node) bool {
+	whole, has := s.ahead[n.bytes]
+	if !has || !s.misses(whole, n) || bytes.IndexByte(whole, 0) >= 0 {
+		return false
+	}
+	s.work += pieceWork(whole)
+	return true
+}
+
+// misses reports whether a piece is a whole file, of which every byte is searched, and no line of it matches.
+func (s *searcher) misses(piece []byte, n *node) bool {
+	return len(piece) <= s.longest && uint64(len(piece)) == n.status.Size && !bytes.Contains(piece, s.literal)
+}
+
+// pieceWork is how many steps reading a piece of a file counts.
+func pieceWork(piece []byte) int { return entryWork * (1 + len(piece)>>10) }
 
 // line is one line of a file, and where it begins.
 type line struct {
@@ -313,12 +331,12 @@ func (s *searcher) file(from place, n *node) error {
 			if err != nil {
 				return err
 			}
-			s.work += entryWork * (1 + len(piece)>>10)
+			s.work += pieceWork(piece)
 			if first && bytes.IndexByte(piece, 0) >= 0 {
 				partial = true
 				return nil
 			}
-			if first && len(piece) <= s.longest && uint64(len(piece)) == n.status.Size && !bytes.Contains(piece, s.literal) {
+			if first && s.misses(piece, n) {
 				return nil
 			}
 			first = false

@@ -52,8 +52,8 @@ type DB struct {
 	kind    string
 	file    string
 	sql     *sql.DB
-	writer  pool
-	readers pool
+	writer  *pool
+	readers *pool
 	closed  chan struct{}
 	close   sync.Once
 	fault   atomic.Pointer[sqlite.Error]
@@ -114,9 +114,9 @@ func open(ctx context.Context, file string, s Schema) (*DB, error) {
 		readers: newPool(Readers),
 		closed:  make(chan struct{}),
 	}
-	db.writer.conns <- &Conn{db: db.sql, maxRow: s.MaxRow}
+	db.writer.put(&Conn{db: db.sql, maxRow: s.MaxRow})
 	for range Readers {
-		db.readers.conns <- &Conn{db: db.sql, maxRow: s.MaxRow, readOnly: true}
+		db.readers.put(&Conn{db: db.sql, maxRow: s.MaxRow, readOnly: true})
 	}
 	if err := db.migrate(ctx, s); err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -126,12 +126,34 @@ func open(ctx context.Context, file string, s Schema) (*DB, error) {
 }
 
 // pool are connections of a DB. Users of [turns.For] take turns, so that one whose transactions queue delays another by one of them.
+// The next one gets the connection that was used last: its memory is in the processor's caches, and those that are never needed at once never
+// open.
 type pool struct {
-	conns chan *Conn
 	turns *turns.Places
+	free  chan struct{} // has an element for each connection in idle
+
+	mu   sync.Mutex
+	idle []*Conn
 }
 
-func newPool(n int) pool { return pool{make(chan *Conn, n), turns.New(n)} }
+func newPool(n int) *pool { return &pool{turns: turns.New(n), free: make(chan struct{}, n)} }
+
+func (p *pool) put(c *Conn) {
+	p.mu.Lock()
+	p.idle = append(p.idle, c)
+	p.mu.Unlock()
+	p.free <- struct{}{}
+}
+
+// take returns a connection to one that has received from free.
+func (p *pool) take() *Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := len(p.idle) - 1
+	c := p.idle[last]
+	p.idle = p.idle[:last]
+	return c
+}
 
 // Regular returns an error if a database or one of its companions is there but is not a regular file. SQLite would block on a pipe,
 // for example.
@@ -343,9 +365,11 @@ func (db *DB) Close() error {
 	db.close.Do(func() {
 		close(db.closed)
 		for range Readers {
-			err = errors.Join(err, (<-db.readers.conns).close())
+			<-db.readers.free
+			err = errors.Join(err, db.readers.take().close())
 		}
-		err = errors.Join(err, (<-db.writer.conns).close(), db.sql.Close())
+		<-db.writer.free
+		err = errors.Join(err, db.writer.take().close(), db.sql.Close())
 	})
 	return err
 }
@@ -414,7 +438,7 @@ func Observe(ctx context.Context, begin func() (end func(Work))) context.Context
 }
 
 // with lends a connection of the pool to f.
-func (db *DB) with(ctx context.Context, p pool, f func(*Conn) error) error {
+func (db *DB) with(ctx context.Context, p *pool, f func(*Conn) error) error {
 	if p.turns.TakeFor(ctx, turns.User(ctx), 1) != nil {
 		return ctx.Err()
 	}
@@ -424,15 +448,15 @@ func (db *DB) with(ctx context.Context, p pool, f func(*Conn) error) error {
 		return abi.Errorf(abi.CodeUnavailable, "%s: closed", db.kind)
 	default:
 	}
-	var c *Conn
 	select { // Close takes them without a turn
-	case c = <-p.conns:
+	case <-p.free:
 	case <-db.closed:
 		return abi.Errorf(abi.CodeUnavailable, "%s: closed", db.kind)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { p.conns <- c }()
+	c := p.take()
+	defer p.put(c)
 	if err := c.open(ctx); err != nil {
 		return db.failure(ctx, err)
 	}

@@ -81,7 +81,7 @@ func TestSettings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a ?#%41.db")
 	db := opened(t, file, counter)
 	want := map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "10000", "trusted_schema": "0"}
-	for name, pool := range map[string]pool{"writer": db.writer, "reader": db.readers} {
+	for name, pool := range map[string]*pool{"writer": db.writer, "reader": db.readers} {
 		for pragma, w := range want {
 			var got string
 			err := db.with(t.Context(), pool, func(c *Conn) error { return c.Row(t.Context(), "PRAGMA "+pragma).Scan(&got) })
@@ -524,8 +524,8 @@ func TestUsersTakeTurns(t *testing.T) {
 	for name, work := range map[string]func(*DB, context.Context, func(*Conn) error) error{"write": (*DB).Update, "read": (*DB).Read} {
 		t.Run(name, func(t *testing.T) {
 			db := opened(t, filepath.Join(t.TempDir(), "n.db"), counter)
-			pool := map[string]pool{"write": db.writer, "read": db.readers}[name]
-			n := int64(cap(pool.conns))
+			pool := map[string]*pool{"write": db.writer, "read": db.readers}[name]
+			n := int64(cap(pool.free))
 			if err := pool.turns.TakeFor(t.Context(), "greedy", n); err != nil {
 				t.Fatal(err)
 			}
@@ -561,5 +561,24 @@ func TestUsersTakeTurns(t *testing.T) {
 			users.Wait()
 			pool.turns.GiveBack(n - 1)
 		})
+	}
+}
+
+// TestOneConnectionAtATime has readers that come one after the other share a connection.
+func TestOneConnectionAtATime(t *testing.T) {
+	db := opened(t, filepath.Join(t.TempDir(), "n.db"), counter)
+	for range 2 * Readers {
+		if err := db.Read(t.Context(), func(*Conn) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := 0
+	for _, c := range db.readers.idle {
+		if c.conn != nil {
+			open++
+		}
+	}
+	if open != 1 || len(db.readers.idle) != Readers {
+		t.Errorf("%d of %d connections are open", open, len(db.readers.idle))
 	}
 }

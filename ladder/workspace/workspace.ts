@@ -63,9 +63,13 @@ e.g. {"path": "src/main.ts"} or {"path": "big.log", "from": 500, "lines": 100}`,
         const answer = new Answer(max_tokens);
         answer.add("");
         let next = from;
-        for (const text of some) {
-          if (next - from === lines || !answer.add(numbered(next, line(text, (shown) => `"from": ${next}, "column": ${shown + 1}`)))) break;
-          next++;
+        const wanted = some.length > lines ? some.slice(0, lines) : some;
+        if (answer.addAtOnce(wanted, (text, at) => numbered(from + at, text))) next += wanted.length;
+        else {
+          for (const text of wanted) {
+            if (!answer.add(numbered(next, line(text, (shown) => `"from": ${next}, "column": ${shown + 1}`)))) break;
+            next++;
+          }
         }
         const last = next - 1;
         answer.lines[0] = `${isText}, ` + (some.length === 0 ? "empty" : `lines ${from} to ${last} of ${total}`);
