@@ -93,4 +93,11 @@ func TestDiffer(t *testing.T) {
 			}
 		}
 	}
+	now, before := parse("func(length: u32)"), parse("func(len: u32)")
+	if d := differ(now, before); d != "" {
+		t.Errorf("a component of before is refused: %s", d)
+	}
+	if differ(before, now) == "" {
+		t.Error("an embedder's parameter can have another name")
+	}
 }

@@ -195,6 +195,10 @@ func paramTypes(f *abi.Func) []*abi.Type {
 	return types
 }
 
+// formerly are names of parameters that the contract has changed since, so that components of before load, and their recordings replay.
+// Only types matter to the code.
+var formerly = map[string]string{"len": "length"}
+
 // differ compares a function's type as the host knows it with the one that a component has. It describes where they differ, or
 // returns "" if they are equal.
 func differ(want, have *abi.Func) string {
@@ -202,7 +206,7 @@ func differ(want, have *abi.Func) string {
 		return fmt.Sprintf("%d parameters, not %d", len(have.Params), len(want.Params))
 	}
 	for i, p := range want.Params {
-		if have.Params[i].Name != p.Name {
+		if name := have.Params[i].Name; name != p.Name && formerly[name] != p.Name {
 			return fmt.Sprintf("parameter %q, not %q", have.Params[i].Name, p.Name)
 		}
 		if d := differType(p.Type, have.Params[i].Type); d != "" {

@@ -236,6 +236,23 @@ func TestEmptyWorld(t *testing.T) {
 	}
 }
 
+// TestFormerNames loads a component that was made when a parameter of the contract had another name.
+func TestFormerNames(t *testing.T) {
+	h := newHost(t, host.Options{})
+	for name, fits := range map[string]bool{"length": true, "len": true, "size": false} {
+		random := `(import "stile:capability/random@0.1.0" (instance
+			(export "random" (type $r (sub resource)))
+			(type $d' (record (field "binding" string) (field "operation" string) (field "reason" string) (field "remedy" string))) (export "denial" (type $d (eq $d')))
+			(type $e' (variant (case "denied" $d) (case "revoked" string) (case "expired") (case "exhausted" string) (case "timed-out") (case "too-large" u64)
+				(case "not-found" string) (case "already-exists" string) (case "conflict" string) (case "invalid" string) (case "unavailable" string))) (export "error" (type $e (eq $e')))
+			(export "[method]random.bytes" (func (param "self" (borrow $r)) (param "` + name + `" u32) (result (result (list u8) (error $e)))))))`
+		_, err := h.Load(t.Context(), wasiComponent(t, random, `(core instance $w)`, "", ""))
+		if (err == nil) != fits {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
 // TestStrangeWorlds loads and calls components whose imports only resemble WASI.
 func TestStrangeWorlds(t *testing.T) {
 	h := newHost(t, host.Options{})

@@ -54,7 +54,7 @@ export namespace Blob {
     /** The content as text. Fails with `invalid` if it is not UTF-8, and with `too-large` beyond `max` bytes. */
     text(max: bigint): Promise<string>;
     /** At most 262,144 bytes a call. */
-    bytes(offset: bigint, len: number): Promise<Uint8Array>;
+    bytes(offset: bigint, length: number): Promise<Uint8Array>;
   }
   interface Writer {
     /** At most 262,144 bytes a call. */
@@ -277,7 +277,7 @@ export namespace Random {
   interface Random {
     u64(): Promise<bigint>;
     /** At most 65,536 bytes a call. */
-    bytes(len: number): Promise<Uint8Array>;
+    bytes(length: number): Promise<Uint8Array>;
   }
 }
 
@@ -368,7 +368,7 @@ export namespace Workspace {
     /** Lines `from` to `to`, counted from 1, both included. Without `to`: up to the end. */
     readLines(path: string, from: number, to?: number | undefined): Promise<string>;
     /** At most 262,144 bytes a call; fewer at the end of the file. */
-    readBytes(path: string, offset: bigint, len: number): Promise<Uint8Array>;
+    readBytes(path: string, offset: bigint, length: number): Promise<Uint8Array>;
     readBlob(path: string): Promise<Blob.Blob>;
     /** Creates or replaces the file, and creates missing parent directories. */
     write(path: string, text: string): Promise<void>;
