@@ -2,11 +2,15 @@ package toolchain
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/wasmbin"
 )
 
@@ -14,37 +18,29 @@ import (
 // wit-component: it imports functions from modules named like interfaces ("stile:capability/kv@0.1.0", "[method]bucket.get",
 // "[resource-drop]bucket"), exports those of the world ("stile:extension/tools@0.1.0#call"), its memory as "memory" and its
 // allocator as "cabi_realloc". The component imports the functions that the module imports and no others.
+//
+// The module may also import WASI preview 1. The component then has an adapter that has no files, no network, no arguments and no
+// environment, and that imports WASI 0.2 for what the module uses of: standard output and error, clocks, random numbers and exit. If
+// the module exports "_initialize", each instance runs it first. Exports named "cabi_post_..." are not called.
+//
+// It returns a *CoreError for a module that it cannot wrap. The same module gives the same bytes.
 func Componentize(world *abi.World, core []byte) ([]byte, error) {
-	imports, err := readImports(core)
+	m, err := readCore(core)
 	if err != nil {
 		return nil, fmt.Errorf("componentize: %w", err)
 	}
-	pruned := &abi.World{Name: world.Name, Exports: world.Exports, ExportFuncs: world.ExportFuncs}
-	for _, i := range world.Imports {
-		wanted := *i
-		wanted.Funcs = nil
-		for _, f := range i.Funcs {
-			if _, ok := imports[coreName(f)]; ok {
-				wanted.Funcs = append(wanted.Funcs, f)
-			}
-		}
-		pruned.Imports = append(pruned.Imports, &wanted)
-	}
-	l, err := newLinkage(pruned)
+	l, a, err := m.link(world)
 	if err != nil {
 		return nil, fmt.Errorf("componentize: %w", err)
 	}
-	offered := map[string]bool{}
-	for _, c := range l.core() {
-		offered[c.name] = true
+	if err := m.checkExports(l.exports); err != nil {
+		return nil, fmt.Errorf("componentize: %w", err)
 	}
-	for name := range imports {
-		if !offered[name] {
-			return nil, fmt.Errorf("componentize: the module imports %s, which is not in world %s", name, world.Name)
-		}
+	if err := wasmtime.ModuleValidate(validator(), core); err != nil {
+		return nil, fmt.Errorf("componentize: %w", malformed(err))
 	}
 	w := &componentWriter{linkage: l, ids: map[declaration]string{}, exported: map[declaration]bool{}}
-	w.wrap()
+	w.wrap(m, a)
 	wasm, err := wasmtime.Wat2Wasm(w.b.String())
 	if err != nil {
 		return nil, fmt.Errorf("componentize: %w", err)
@@ -55,20 +51,132 @@ func Componentize(world *abi.World, core []byte) ([]byte, error) {
 	}
 	for i := range sections {
 		if sections[i].ID == wasmbin.SectionCoreModule {
-			sections[i].Body = core
+			sections[i].Body = m.bytes()
 			break
 		}
 	}
 	return wasmbin.WriteSections(wasmbin.ComponentHeader, sections), nil
 }
 
+// ExtensionWorld is the world of components made elsewhere: it exports the tools of an extension, and can import every interface of
+// known other than those of stile:extension. [Componentize] leaves out what a module does not use.
+func ExtensionWorld(known *abi.Resolve) *abi.World {
+	w := &abi.World{Name: abi.ExtensionWorld, Exports: []*abi.Interface{known.Interface(abi.ExtensionTools)}}
+	for _, i := range known.Interfaces() {
+		if !strings.HasPrefix(i.Name, abi.ExtensionPackage) {
+			w.Imports = append(w.Imports, i)
+		}
+	}
+	return w
+}
+
+// validator has the engine's rules for valid modules.
+var validator = sync.OnceValue(wasmtime.NewEngine)
+
+// bytes is the module without the descriptions of its world that tools for components leave in it.
+func (m *coreModule) bytes() []byte {
+	return wasmbin.WriteSections(wasmbin.CoreHeader, slices.DeleteFunc(slices.Clone(m.sections), func(s wasmbin.Section) bool {
+		return s.ID == wasmbin.SectionCustom && strings.HasPrefix(s.Reader().Name(), "component-type")
+	}))
+}
+
+// link finds the functions of the world and of WASI that a module imports. The adapter is nil if it imports none of preview 1.
+func (m *coreModule) link(world *abi.World) (*linkage, *adapter, error) {
+	used := map[string]bool{}
+	var old []string
+	for _, name := range slices.Sorted(maps.Keys(m.imports)) {
+		function, isOld := strings.CutPrefix(name, preview1+"#")
+		if _, known := preview1Funcs()[function]; isOld && known {
+			old = append(old, function)
+		} else {
+			used[name] = true
+		}
+	}
+	var a *adapter
+	interfaces := world.Imports
+	if len(old) > 0 {
+		a = newAdapter(old)
+		interfaces = slices.Concat(interfaces, wasi().Interfaces())
+		for _, name := range a.imports() {
+			used[name] = true
+		}
+	}
+	pruned := &abi.World{Name: world.Name, Exports: world.Exports, ExportFuncs: world.ExportFuncs}
+	for _, i := range interfaces {
+		part := *i
+		part.Funcs = nil
+		for _, f := range i.Funcs {
+			if used[coreName(f)] {
+				part.Funcs = append(part.Funcs, f)
+			}
+		}
+		pruned.Imports = append(pruned.Imports, &part)
+	}
+	l, err := newLinkage(pruned)
+	if err != nil {
+		return nil, nil, err
+	}
+	offered := map[string]coreFunc{}
+	for _, c := range l.core() {
+		if of, _, _ := strings.Cut(c.name, "#"); a == nil || wasi().Interface(of) == nil { // what the adapter imports is not for the module
+			offered[c.name] = encoded(c.params, c.results)
+		}
+	}
+	for _, name := range old {
+		f := preview1Funcs()[name]
+		offered[preview1+"#"+name] = encoded(f.params, f.results)
+	}
+	var unknown, wrong []string
+	for _, name := range slices.Sorted(maps.Keys(m.imports)) {
+		switch have, ok := offered[name]; {
+		case !ok:
+			unknown = append(unknown, name)
+		case have != m.imports[name]:
+			wrong = append(wrong, name)
+		}
+	}
+	if unknown != nil {
+		return nil, nil, coreErrorf(CoreImport, unknown, "the module imports what neither world %s nor WASI preview 1 has: %s", printable.Line(world.Name))
+	}
+	if wrong != nil {
+		return nil, nil, coreErrorf(CoreType, wrong, "the module imports these with another type than they have: %s")
+	}
+	return l, a, nil
+}
+
+// indirect is a function that the module gets before it can be made.
+type indirect struct {
+	coreImport
+	id string // what it is in the end
+}
+
+// indirects lists what the module imports: from the world, and from the adapter.
+func (m *coreModule) indirects(l *linkage, a *adapter) []indirect {
+	var list []indirect
+	for k, c := range l.core() {
+		if _, ok := m.imports[c.name]; ok {
+			list = append(list, indirect{c, fmt.Sprintf("(func $core%d)", k)})
+		}
+	}
+	if a != nil {
+		for _, name := range a.exports {
+			f := preview1Funcs()[name]
+			list = append(list, indirect{coreImport{preview1 + "#" + name, f.params, f.results}, fmt.Sprintf("(func $adapter %q)", name)})
+		}
+	}
+	return list
+}
+
 // wrap writes the component around an empty module, which stands for the user's. Lowering the imports needs the module's memory, and
 // instantiating the module needs its imports. So the module gets functions that call through a table, which is filled once both
-// exist.
-func (w *componentWriter) wrap() {
-	imports := w.linkage.core()
+// exist. After that, its initialization runs.
+func (w *componentWriter) wrap(m *coreModule, a *adapter) {
+	imports := m.indirects(w.linkage, a)
 	w.line("(component $stile")
 	w.line("(core module $user)")
+	if a != nil {
+		w.module(a.text())
+	}
 	w.line("(core module $indirect")
 	w.line("  (table $t (export \"table\") %d funcref)", len(imports))
 	for k, c := range imports {
@@ -90,61 +198,41 @@ func (w *componentWriter) wrap() {
 		w.line("    $f%d", k)
 	}
 	w.line("))")
+	_, starts := m.exports[coreStart]
+	if starts {
+		w.line(`(core module $start (import "" "f" (func)) (start 0))`)
+	}
 	for n, i := range w.linkage.imports {
 		w.importInterface(n, i)
 	}
 	w.line("(core instance $indirect (instantiate $indirect))")
-	byInterface := map[string][]string{}
+	byModule := map[string][]string{}
 	for k, c := range imports {
-		iface, name, _ := strings.Cut(c.name, "#")
-		byInterface[iface] = append(byInterface[iface], fmt.Sprintf("  (export %q (func $indirect \"%d\"))", name, k))
+		module, name, _ := strings.Cut(c.name, "#")
+		byModule[module] = append(byModule[module], fmt.Sprintf("  (export %q (func $indirect \"%d\"))", name, k))
 	}
 	var with strings.Builder
-	for n, i := range w.linkage.imports {
-		if exports := byInterface[i.Name]; exports != nil {
-			w.line("(core instance $world%d\n%s)", n, strings.Join(exports, "\n"))
-			fmt.Fprintf(&with, " (with %q (instance $world%d))", i.Name, n)
-		}
+	for n, module := range slices.Sorted(maps.Keys(byModule)) {
+		w.line("(core instance $given%d\n%s)", n, strings.Join(byModule[module], "\n"))
+		fmt.Fprintf(&with, " (with %q (instance $given%d))", module, n)
 	}
 	w.line("(core instance $bindings (instantiate $user%s))", with.String())
-	w.line(`(alias core export $bindings "memory" (core memory $memory))`)
-	w.line(`(alias core export $bindings "cabi_realloc" (core func $realloc))`)
+	w.line("(alias core export $bindings %q (core memory $memory))", coreMemory)
+	w.line("(alias core export $bindings %q (core func $realloc))", coreAllocator)
 	w.lowerImports()
+	if a != nil {
+		w.line(`(core instance $guest (export "memory" (memory $memory)))`)
+		w.line(`(core instance $adapter (instantiate $adapter (with "world" (instance $world)) (with "guest" (instance $guest))))`)
+	}
 	w.line("(core instance $filled (instantiate $fill (with \"\" (instance")
 	w.line("  (export \"table\" (table $indirect \"table\"))")
-	for k := range imports {
-		w.line("  (export \"%d\" (func $core%[1]d))", k)
+	for k, c := range imports {
+		w.line("  (export \"%d\" %s)", k, c.id)
 	}
 	w.line("))))")
+	if starts {
+		w.line(`(core instance $started (instantiate $start (with "" (instance (export "f" (func $bindings %q))))))`, coreStart)
+	}
 	w.exportInterfaces()
 	w.line(")")
-}
-
-// readImports lists the functions that a core module imports, as "module#name".
-func readImports(core []byte) (map[string]struct{}, error) {
-	sections, err := wasmbin.ReadSections(core, wasmbin.CoreHeader)
-	if err != nil {
-		return nil, err
-	}
-	imports := map[string]struct{}{}
-	for _, s := range sections {
-		if s.ID != wasmbin.SectionImport {
-			continue
-		}
-		r := s.Reader()
-		for range r.Count() {
-			module, name := r.Name(), r.Name()
-			if kind := r.Byte(); r.Err == nil && kind != 0 {
-				return nil, fmt.Errorf("the module imports %s %s, which is not a function", module, name)
-			}
-			r.U32()
-			if r.Err == nil {
-				imports[module+"#"+name] = struct{}{}
-			}
-		}
-		if r.Err != nil {
-			return nil, r.Err
-		}
-	}
-	return imports, nil
 }

@@ -84,7 +84,7 @@ world held { export runner: interface { resource r; } }`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Componentize(known.World("test:inline/imported"), rooted); err == nil || !strings.Contains(err.Error(), "imports $root#f") {
+	if _, err := Componentize(known.World("test:inline/imported"), rooted); err == nil || !strings.Contains(err.Error(), "preview 1 has: $root#f") {
 		t.Errorf("a module that imports a function of the world itself: %v", err)
 	}
 }

@@ -36,10 +36,8 @@ Examples:
 
 // Run implements the command.
 func (c *buildCommand) Run(ctx context.Context, s *streams) (err error) {
-	if in, err := os.Stat(c.File); err == nil {
-		if out, err := os.Stat(c.Output); err == nil && os.SameFile(in, out) {
-			return usagef("%s is the source itself; name another output file", c.Output)
-		}
+	if sameFile(c.File, c.Output) {
+		return usagef("%s is the source itself; name another output file", c.Output)
 	}
 	w, err := c.wants()
 	if err != nil {
@@ -54,18 +52,33 @@ func (c *buildCommand) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(c.Output, wasm); err != nil {
+	return writeComponent(s, c.Output, wasm, c.JSON)
+}
+
+// sameFile reports whether two names are of one file that exists.
+func sameFile(a, b string) bool {
+	first, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second)
+}
+
+// writeComponent writes a component to a file and says so.
+func writeComponent(s *streams, file string, wasm []byte, json bool) error {
+	if err := writeFile(file, wasm); err != nil {
 		return err
 	}
 	digest := "sha256:" + sha256hex.Of(wasm)
-	if c.JSON {
+	if json {
 		return printJSON(s.out, struct {
 			File   string `json:"file"`
 			Size   int    `json:"size"`
 			Digest string `json:"digest"`
-		}{c.Output, len(wasm), digest})
+		}{file, len(wasm), digest})
 	}
-	_, err = fmt.Fprintf(s.out, "%s: %d bytes, %s\n", c.Output, len(wasm), digest)
+	_, err := fmt.Fprintf(s.out, "%s: %d bytes, %s\n", file, len(wasm), digest)
 	return err
 }
 

@@ -51,6 +51,9 @@ type failure struct {
 	Stage extension.Stage `json:"stage,omitempty"`
 	// Problems are the problems of an input ([]abi.Problem) or of a source ([]extension.Problem).
 	Problems any `json:"problems,omitempty"`
+	// Problem and Names say why a core module cannot become a component, and which of its imports or exports are the reason.
+	Problem toolchain.CoreProblem `json:"problem,omitempty"`
+	Names   []string              `json:"names,omitempty"`
 	// Known are the tools that exist, if an unknown one was asked for.
 	Known []string `json:"known,omitempty"`
 }
@@ -173,12 +176,18 @@ func explain(err error) failure {
 	var (
 		unknown *unknownError
 		tests   *failedTestsError
+		core    *toolchain.CoreError
 	)
 	switch {
 	case errors.As(err, &unknown):
 		f.Known = unknown.known
 	case errors.As(err, &tests):
 		f.Problems = tests.problems
+	case errors.As(err, &core):
+		f.Problem = core.Problem
+		for _, name := range core.Names {
+			f.Names = append(f.Names, printable.Text(name))
+		}
 	case sorted.Denial != nil:
 		f.deny(err, *sorted.Denial, sorted.Ceiling)
 	case sorted.Input != nil:
@@ -224,6 +233,8 @@ func kindOf(err error, sorted lifecycle.Failure) kind {
 		return kindUsage
 	case errkind.Is[*notApprovedError](err):
 		return kindDeclined
+	case errkind.Is[*toolchain.CoreError](err):
+		return kindBuild
 	case errkind.Is[*untrustedError](err), sorted.Stage == extension.StagePolicy:
 		return kindDenied
 	case sortedKinds[sorted.Kind] != "":

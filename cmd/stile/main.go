@@ -43,26 +43,27 @@ func main() {
 
 // cli is the command line.
 type cli struct {
-	Run     runCommand     `cmd:"" help:"Run a tool of an extension, or list its tools."`
-	Code    codeCommand    `cmd:"" help:"Run code that can call the tools of extensions."`
-	Ladder  ladderCommand  `cmd:"" help:"Use the tools that agents get, up to a rung: files, code, packages, a browser, a container."`
-	Build   buildCommand   `cmd:"" help:"Build a component from TypeScript or JavaScript."`
-	Inspect inspectCommand `cmd:"" help:"Show what a component imports, exports and offers, and prove that it has no authority."`
-	Ext     extCommand     `cmd:"" help:"Add, approve, call and revoke extensions."`
-	MCP     mcpCommand     `cmd:"" name:"mcp" help:"Serve an agent over stdin and stdout."`
-	Serve   serveCommand   `cmd:"" help:"Serve agents over HTTP, with web pages where a person decides."`
-	Audit   auditCommand   `cmd:"" help:"List builds, decisions and calls, and check that nobody changed the log."`
-	Calls   callsCommand   `cmd:"" help:"List, show and replay recorded calls."`
-	Types   typesCommand   `cmd:"" help:"Write TypeScript types for a manifest's bindings."`
-	Secret  secretCommand  `cmd:"" help:"Keep credentials that tools use and never see."`
-	KV      kvCommand      `cmd:"" name:"kv" help:"List and remove the buckets of kv."`
-	WS      wsCommand      `cmd:"" name:"ws" help:"Read, search, change and restore files in workspaces."`
-	Sandbox sandboxCommand `cmd:"" help:"Make the images of sandboxes, list and remove them."`
-	Bench   benchCommand   `cmd:"" passthrough:"" help:"Benchmark this host against containers and other isolates."`
-	Compile compileCommand `cmd:"" hidden:"" name:"compile-component" help:"Compile a component from stdin to stdout, within limits."`
-	Bundle  bundleCommand  `cmd:"" hidden:"" name:"bundle-source" help:"Bundle a source that another process sends, within limits."`
-	Doctor  doctorCommand  `cmd:"" help:"Check what this machine has, and say how to get what it lacks."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Run          runCommand          `cmd:"" help:"Run a tool of an extension, or list its tools."`
+	Code         codeCommand         `cmd:"" help:"Run code that can call the tools of extensions."`
+	Ladder       ladderCommand       `cmd:"" help:"Use the tools that agents get, up to a rung: files, code, packages, a browser, a container."`
+	Build        buildCommand        `cmd:"" help:"Build a component from TypeScript or JavaScript."`
+	Componentize componentizeCommand `cmd:"" help:"Turn a core module, built from Rust, Go, C or another language, into a component."`
+	Inspect      inspectCommand      `cmd:"" help:"Show what a component imports, exports and offers, and prove that it has no authority."`
+	Ext          extCommand          `cmd:"" help:"Add, approve, call and revoke extensions."`
+	MCP          mcpCommand          `cmd:"" name:"mcp" help:"Serve an agent over stdin and stdout."`
+	Serve        serveCommand        `cmd:"" help:"Serve agents over HTTP, with web pages where a person decides."`
+	Audit        auditCommand        `cmd:"" help:"List builds, decisions and calls, and check that nobody changed the log."`
+	Calls        callsCommand        `cmd:"" help:"List, show and replay recorded calls."`
+	Types        typesCommand        `cmd:"" help:"Write TypeScript types for a manifest's bindings."`
+	Secret       secretCommand       `cmd:"" help:"Keep credentials that tools use and never see."`
+	KV           kvCommand           `cmd:"" name:"kv" help:"List and remove the buckets of kv."`
+	WS           wsCommand           `cmd:"" name:"ws" help:"Read, search, change and restore files in workspaces."`
+	Sandbox      sandboxCommand      `cmd:"" help:"Make the images of sandboxes, list and remove them."`
+	Bench        benchCommand        `cmd:"" passthrough:"" help:"Benchmark this host against containers and other isolates."`
+	Compile      compileCommand      `cmd:"" hidden:"" name:"compile-component" help:"Compile a component from stdin to stdout, within limits."`
+	Bundle       bundleCommand       `cmd:"" hidden:"" name:"bundle-source" help:"Bundle a source that another process sends, within limits."`
+	Doctor       doctorCommand       `cmd:"" help:"Check what this machine has, and say how to get what it lacks."`
+	Version      versionCommand      `cmd:"" help:"Print the version."`
 }
 
 const description = `Run unreviewed tools as WebAssembly components that can do only what their bindings allow.
