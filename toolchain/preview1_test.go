@@ -233,6 +233,21 @@ func TestPreview1Values(t *testing.T) {
 			[]uint64{0, 1<<27 | 1<<1, 0, 1<<27 | 1<<6},
 		},
 		{
+			"the number of written bytes, over more than one call and vector", "fd_write",
+			`(i32.store (i32.const 65536) (i32.const 70000)) (i32.store (i32.const 65540) (i32.const 10000))
+			(i32.store (i32.const 65544) (i32.const 0)) (i32.store (i32.const 65548) (i32.const 16))
+			(call $errno (call $fd_write (i32.const 2) (i32.const 65536) (i32.const 2) (i32.const 65600))) (call $errno (i32.load (i32.const 65600)))`,
+			[]uint64{0, 10016},
+		},
+		{
+			"a result that lies where the adapter borrows memory", "fd_write clock_time_get",
+			`(i32.store (i32.const 65536) (i32.const 70000)) (i32.store (i32.const 65540) (i32.const 5))
+			(call $errno (call $fd_write (i32.const 1) (i32.const 65536) (i32.const 1) (i32.const 8))) (call $errno (i32.load (i32.const 8)))
+			(i64.store (i32.const 8) (i64.const -1))
+			(call $errno (call $clock_time_get (i32.const 0) (i64.const 0) (i32.const 8))) (call $errno (i64.eq (i64.load (i32.const 8)) (i64.const -1)))`,
+			[]uint64{0, 5, 0, 0},
+		},
+		{
 			"polling what is ready, and a file that is not there", "poll_oneoff",
 			`(i64.store (i32.const 65536) (i64.const 7)) (i32.store8 (i32.const 65544) (i32.const 2)) (i32.store (i32.const 65552) (i32.const 1))
 			(i64.store (i32.const 65584) (i64.const 8)) (i32.store8 (i32.const 65592) (i32.const 1)) (i32.store (i32.const 65600) (i32.const 5))
