@@ -24,6 +24,9 @@ const (
 	MaxSource = 8 << 20 // bytes of all files together
 )
 
+// MaxComponent is the largest component that an extension can be without source, in bytes.
+const MaxComponent = 64 << 20
+
 // IsName reports whether an extension can have this name.
 func IsName(name string) bool { return len(name) <= maxName && extensionName.MatchString(name) }
 

@@ -61,7 +61,12 @@ func Stages(types bool) []Stage {
 type ProblemsError struct {
 	Stage    Stage
 	Problems []Problem // at least one
+	// Cause is the error that the problems describe, if it has a type of its own, or nil.
+	Cause error
 }
+
+// Unwrap returns the cause.
+func (e *ProblemsError) Unwrap() error { return e.Cause }
 
 // Error implements error.
 func (e *ProblemsError) Error() string {

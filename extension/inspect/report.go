@@ -76,6 +76,9 @@ type Report struct {
 	// Omitted is how many places are not listed, since there are too many.
 	Omitted int `json:"omitted,omitempty"`
 
+	// Component is set for a component that came without source. Then nothing is known of files, hosts, eval and packages.
+	Component *Component `json:"component,omitempty"`
+
 	Packages []PackageInfo   `json:"packages,omitempty"`
 	New      []PackageChange `json:"newPackages,omitempty"`
 	Changed  []PackageChange `json:"changedPackages,omitempty"`

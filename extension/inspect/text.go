@@ -16,6 +16,9 @@ import (
 func (r Report) Text() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	if r.Component != nil {
+		return r.componentText()
+	}
 	line("%s: %s, %s", r.Entry, english.Plural(r.Files, "file", ""), humanize.IBytes(uint64(max(0, r.Size))))
 	if r.PackageFiles > 0 {
 		line("packages: %s of code, %s", english.Plural(r.PackageFiles, "file", ""), humanize.IBytes(uint64(max(0, r.PackageSize))))
@@ -62,6 +65,22 @@ func (r Report) Text() string {
 		line("%s", change)
 	}
 	return printable.Text(b.String())
+}
+
+// componentText is the report on a component without source.
+func (r Report) componentText() string {
+	lines := []string{
+		"no source to read: the bytes of the component are the version. Its hosts, packages and code are not known.",
+		"component: " + humanize.IBytes(uint64(max(0, r.ComponentSize))) + ", sha256 " + r.Component.Digest,
+	}
+	lines = append(lines, r.Component.Lines()...)
+	if len(r.BindingsUnused) > 0 {
+		lines = append(lines, "bindings requested but not imported: "+strings.Join(r.BindingsUnused, ", "))
+	}
+	for _, u := range r.UndeclaredBindings {
+		lines = append(lines, fmt.Sprintf("imported but not requested: %s (%s)", u.Name, places(u.Places)))
+	}
+	return printable.Text(strings.Join(lines, "\n") + "\n")
 }
 
 // PackageChanges says which packages are new, changed or gone since the previous version, a printable line each.

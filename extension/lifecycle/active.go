@@ -404,7 +404,7 @@ func (m *Manager) component(ctx context.Context, v *Version, wasm []byte) (*host
 		component, err := m.options.Host.Load(ctx, wasm)
 		return component, err == nil || !isEngine(err), err
 	}
-	if component, done, err := load(); done {
+	if component, done, err := load(); done || !v.HasSource() { // nothing can build that again
 		return component, wasm, err
 	}
 	tools, err := m.options.Toolchain(ctx)

@@ -99,6 +99,7 @@ func Sort(err error) Failure {
 		sorted(FailureComponent, func(f *Failure, e *extension.ToolsError) {
 			f.Problems = []extension.Problem{{File: extension.ManifestFile, Text: e.Error(), Fix: "the same names in both"}}
 		}),
+		sorted(FailureComponent, func(f *Failure, e *ComponentError) { f.Problems = []extension.Problem{e.problem()} }),
 		sorted[*host.DefinitionError](FailureComponent, nil),
 		sorted[*host.LoadError](FailureComponent, nil),
 	} {
@@ -146,7 +147,11 @@ func Mendable(stage extension.Stage, err error) error {
 	default:
 		return err
 	}
-	return &extension.ProblemsError{Stage: stage, Problems: f.Problems}
+	problems := &extension.ProblemsError{Stage: stage, Problems: f.Problems}
+	if of, ok := errors.AsType[*ComponentError](err); ok {
+		problems.Cause = of
+	}
+	return problems
 }
 
 // limitFix says how to keep code below a limit while it is built.

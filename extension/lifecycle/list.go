@@ -22,6 +22,8 @@ type Extension struct {
 	Active, Pending *Release
 	// Version is the version number of the active release, or else of the pending one.
 	Version string
+	// NoSource is set if that is a component without source.
+	NoSource bool
 	// Tags are those of its manifest, in byte order.
 	Tags  []string
 	Tools []ToolState
@@ -167,6 +169,7 @@ func (m *Manager) listScope(ctx context.Context, c *sqlite.Conn, v Viewer, scope
 		} else if err != nil {
 			return nil, err
 		}
+		e.NoSource = version.Component != ""
 		e.Version, e.Description, e.Tags = manifest.Version, manifest.Description, manifest.Tags
 		for _, t := range version.Tools {
 			s := ToolState{Name: extension.ToolName(e.Name, t.Name), Description: printable.Cut(t.Description, l.most), Stats: stats[toolName{e.Name, t.Name}]}

@@ -35,7 +35,7 @@ func (m *Manager) Export(ctx context.Context, digest string) (p *pack.Pack, err 
 		}
 	}()
 	var meta toolchain.Meta
-	if section := component.Section(toolchain.MetaSection); section != nil {
+	if section := component.Section(toolchain.MetaSection); section != nil && v.HasSource() { // of another toolchain, it says nothing
 		if err := json.Unmarshal(section, &meta); err != nil {
 			return nil, fmt.Errorf("read what the component says of itself: %w", err)
 		}
@@ -44,13 +44,19 @@ func (m *Manager) Export(ctx context.Context, digest string) (p *pack.Pack, err 
 	if p.Definitions, err = json.Marshal(v.Tools); err != nil {
 		return nil, fmt.Errorf("encode the tools: %w", err)
 	}
+	if !v.HasSource() { // what it is made of is not known
+		return p, nil
+	}
 	p.SBOM, err = npm.SBOM(v.Manifest.Name, v.Manifest.Version, v.Packages, v.Lock)
 	return p, err
 }
 
 // Import takes a pack through all stages, as Write does with a draft. d has everything but manifest and files. Import does not trust
-// the component in the pack: it builds one from the source.
+// the component in a pack with source: it builds one from the source. Without source, the component is the version.
 func (m *Manager) Import(ctx context.Context, p *pack.Pack, d Draft) (*Written, error) {
+	if !p.HasSource() {
+		d.Component = p.Component
+	}
 	d.Manifest, d.Files, d.Entry, d.lock = p.Manifest, p.Files, p.Entry, p.Lock
 	return m.Write(ctx, d)
 }

@@ -73,7 +73,8 @@ func (e *DigestError) Error() string {
 }
 
 const releaseColumns = `id, scope, name, digest, state, author, signer, asked, decided, decider, line, reason, quarantine,
-	coalesce((SELECT CASE WHEN content.source = 0 THEN 'source' WHEN content.component = 0 THEN 'component' END FROM content WHERE content.version = release.digest), '')`
+	coalesce((SELECT CASE WHEN content.source = 0 THEN 'source' WHEN version.component = '' THEN 'component' END
+		FROM content JOIN version ON version.digest = content.version WHERE content.version = release.digest), '')`
 
 // scanRelease reads releaseColumns. A row that was altered is a *[DamagedError].
 func scanRelease(scan func(...any) error) (r Release, err error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -25,7 +26,8 @@ type Review struct {
 	Cut     []extension.Change
 	// Changes are the differences of its authority from that of Before.
 	Changes []extension.Change
-	// Code is the difference in source, manifest and packages from Before, as a unified diff. For a first version, it is everything.
+	// Code is the difference in source, manifest and packages from Before, as a unified diff. For a first version, it is everything. Of a
+	// component without source it has what the report knows.
 	Code string
 }
 
@@ -91,6 +93,10 @@ func (v *Version) parts() map[string][]byte {
 		parts = map[string][]byte{}
 	}
 	parts["./manifest.json"] = v.manifest
+	if c := v.Report.Component; !v.HasSource() && c != nil {
+		lines := append([]string{"no source to read", fmt.Sprintf("%d bytes, sha256 %s", v.Report.ComponentSize, v.given)}, c.Lines()...)
+		parts["./component"] = []byte(strings.Join(lines, "\n") + "\n")
+	}
 	var packages bytes.Buffer
 	for _, p := range v.Packages {
 		packages.WriteString(p.Name + " " + p.Version + " " + p.Integrity + "\n")

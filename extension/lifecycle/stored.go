@@ -58,11 +58,12 @@ func (e *StorageError) Error() string {
 // footprint is the most that an object or a record takes on disk, with its rows.
 func footprint(size int) int64 { return int64(size + size/32 + min(size, 4<<10) + 512) }
 
-// footprint returns the most that a version takes on disk: its component, and all the rest.
+// footprint returns the most that a version takes on disk: its component, and all the rest. A component that came without source is not
+// dropped by itself, so it belongs to the rest.
 func (v *Version) footprint(text []byte, objects []stored) (source, component int64) {
 	source = footprint(len(text)) + int64(len(v.Tools))*512
 	for _, o := range objects {
-		if o.digest == v.Component {
+		if o.digest == v.Component && v.HasSource() {
 			component = footprint(len(o.data))
 		} else {
 			source += footprint(len(o.data))

@@ -29,12 +29,13 @@ import (
 
 // Version is what an author wrote. It never changes, and callers must not modify it.
 type Version struct {
-	// Digest names the version: the SHA-256, in hex, of manifest, files, entry, lockfile and tools.
+	// Digest names the version: the SHA-256, in hex, of manifest, files, entry, lockfile and tools, or of manifest, component and tools if
+	// there is no source.
 	Digest   string
 	Manifest *extension.Manifest
 	// Tools are the tools as the code describes them. Calls keep to these definitions.
 	Tools []abi.Definition
-	// Files is the source.
+	// Files is the source. It is empty for a component that came without source.
 	Files map[string][]byte
 	Entry string
 	// Lock is the package-lock.json of its packages. It is empty without packages.
@@ -48,6 +49,7 @@ type Version struct {
 	Author    string
 
 	manifest []byte // as written
+	given    string // the digest of the component that the author gave in place of a source
 }
 
 // MinDigest is how many characters of a digest must be given to name a version, and DigestSize how many there are.
@@ -65,11 +67,13 @@ type record struct {
 	Files    map[string]string `json:"files"`    // digests of objects by path
 	Entry    string            `json:"entry"`
 	Lock     string            `json:"lock,omitempty"`
-	Tools    []abi.Definition  `json:"tools"`
-	Packages []npm.Package     `json:"packages,omitempty"`
-	Report   inspect.Report    `json:"report"`
-	Created  int64             `json:"created"`
-	Author   string            `json:"author"`
+	// Component is the digest of the component that came in place of a source.
+	Component string           `json:"component,omitempty"`
+	Tools     []abi.Definition `json:"tools"`
+	Packages  []npm.Package    `json:"packages,omitempty"`
+	Report    inspect.Report   `json:"report"`
+	Created   int64            `json:"created"`
+	Author    string           `json:"author"`
 }
 
 // digest returns the digest of a stored version. It covers everything that the author wrote, and the code's description of its tools,
@@ -81,7 +85,12 @@ func (r record) digest() (string, error) {
 	}
 	h := sha256.New()
 	part := func(text string) { _, _ = fmt.Fprintf(h, "%d:%s", len(text), text) }
-	part("stile extension 1")
+	if r.Component == "" {
+		part("stile extension 1")
+	} else {
+		part("stile component 1")
+		part(r.Component)
+	}
 	part(r.Manifest)
 	part(r.Entry)
 	part(r.Lock)
@@ -96,7 +105,7 @@ func (r record) digest() (string, error) {
 // record is how the version is stored.
 func (v *Version) record() record {
 	r := record{
-		Manifest: sha256hex.Of(v.manifest), Entry: v.Entry, Files: make(map[string]string, len(v.Files)),
+		Manifest: sha256hex.Of(v.manifest), Entry: v.Entry, Component: v.given, Files: make(map[string]string, len(v.Files)),
 		Tools: v.Tools, Packages: v.Packages, Report: v.Report, Created: v.Created.UnixMilli(), Author: v.Author,
 	}
 	for name, data := range v.Files {
@@ -123,7 +132,11 @@ func (m *Manager) Unasked(v *Version) (lines []string) {
 	defaults := extension.Defaults(m.options.Kinds)
 	for _, use := range v.Report.UndeclaredBindings {
 		if !slices.ContainsFunc(defaults, func(b extension.Binding) bool { return b.Name == use.Name }) {
-			lines = append(lines, printable.Line(fmt.Sprintf("%s uses env.%s, which the manifest does not ask for", use.Places[0], use.Name)))
+			text := "%s uses env.%s, which the manifest does not ask for"
+			if !v.HasSource() {
+				text = "%s: the manifest has no binding of the kind %s"
+			}
+			lines = append(lines, printable.Line(fmt.Sprintf(text, use.Places[0], use.Name)))
 		}
 	}
 	return lines
@@ -139,6 +152,9 @@ func (v *Version) PackageLines() (lines []string) {
 
 // Computes says what it may do without bindings: "only compute, with code of 2 npm packages".
 func (v *Version) Computes() string {
+	if !v.HasSource() {
+		return "only compute, with code that nobody can read"
+	}
 	if len(v.Packages) == 0 {
 		return "only compute"
 	}
@@ -182,6 +198,9 @@ func (v *Version) put(ctx context.Context, c *sqlite.Conn, text []byte, objects 
 // component reads the component of the version. It is nil if the store dropped it.
 func (v *Version) component(ctx context.Context, c *sqlite.Conn) ([]byte, error) {
 	now, err := v.still(ctx, c)
+	if err == nil {
+		err = now.checkGiven()
+	}
 	if err != nil || now.Component == "" {
 		return nil, err
 	}
@@ -279,10 +298,15 @@ func loadVersion(ctx context.Context, c *sqlite.Conn, kinds capability.Set, dige
 	if err != nil {
 		return nil, err
 	}
-	v := &Version{Digest: digest, Files: map[string][]byte{}, Component: component}
+	v := &Version{Digest: digest, Files: map[string][]byte{}, Component: component, given: r.Component}
 	v.Entry, v.Tools, v.Packages, v.Report, v.Created, v.Author = r.Entry, r.Tools, r.Packages, r.Report, time.UnixMilli(r.Created), r.Author
 	if v.Manifest, v.manifest, err = r.manifest(ctx, c, kinds); err != nil {
 		return nil, err
+	}
+	if len(r.Files) == 0 {
+		if err := v.checkGiven(); err != nil {
+			return nil, err
+		}
 	}
 	for name, digest := range r.Files {
 		if v.Files[name], err = object(ctx, c, digest); err != nil {

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -40,6 +41,10 @@ type Draft struct {
 	Manifest []byte
 	// Files are the source by path.
 	Files map[string][]byte
+	// Component is a component of any toolchain, in place of Files and Entry: its bytes are the version. No policy approves one, so it
+	// waits for a person. Origin says in a few words where it comes from, such as "the file notes.wasm", for that person.
+	Component []byte
+	Origin    string
 	// Entry is the module that exports the extension. Default: the only file, or else the first of [Entries].
 	Entry string
 	// Author is its author, in the form of a scope: "agent:claude" or "user:tom". Via is how it came.
@@ -121,10 +126,15 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 	if err != nil {
 		return nil, err
 	}
+	resolve, assemble := b.resolve, b.assemble
+	if d.Component != nil { // nothing is resolved or built
+		resolve, assemble = skip, skip
+		b.draft.reason = cut("a component without source, from " + cmp.Or(d.Origin, "its bytes alone"))
+	}
 	work := map[extension.Stage]func(context.Context) error{
 		extension.StageValidate: b.validate,
-		extension.StageResolve:  b.resolve,
-		extension.StageBundle:   b.assemble,
+		extension.StageResolve:  resolve,
+		extension.StageBundle:   assemble,
 		extension.StageTypes:    b.types,
 		extension.StageImage:    b.describe,
 		extension.StageReport:   b.report,
@@ -157,6 +167,9 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 	}
 	return b.written, m.Refresh(context.WithoutCancel(ctx))
 }
+
+// skip is a stage that does not apply.
+func skip(context.Context) error { return nil }
 
 // build is a draft on its way through the stages.
 type build struct {
@@ -197,8 +210,16 @@ func (b *build) validate(ctx context.Context) error {
 	for name, data := range v.Files {
 		v.Files[name] = bytes.Clone(data) // the caller cannot change these bytes between build, digest and storage
 	}
-	problems := checkFiles(v)
-	if len(problems) == 0 {
+	var problems []extension.Problem
+	if b.draft.Component != nil {
+		if len(v.Files) > 0 || v.Entry != "" {
+			return errors.New("a draft has a component or files, and not both")
+		}
+		if err := CheckComponent(b.draft.Component); err != nil {
+			return err
+		}
+		b.give()
+	} else if problems = checkFiles(v); len(problems) == 0 {
 		b.derived, problems = inspect.Check(v.Source(), v.Entry, m.Tools)
 	}
 	if len(problems) > 0 {
@@ -350,6 +371,10 @@ func (b *build) assemble(ctx context.Context) error {
 
 // types checks the types of the author's code, which the bundler has already read.
 func (b *build) types(ctx context.Context) error {
+	if b.draft.Component != nil {
+		b.written.Unchecked = &typecheck.UnavailableError{Err: errors.New("a component has no source to check")}
+		return nil
+	}
 	if b.options.Types == nil {
 		b.written.Unchecked = &typecheck.UnavailableError{Err: errors.New("there is no compiler here")}
 		return nil
@@ -364,13 +389,19 @@ func (b *build) types(ctx context.Context) error {
 
 // describe loads the component and asks it for its tools.
 func (b *build) describe(ctx context.Context) (err error) {
-	if b.component, err = b.options.Host.Load(ctx, b.wasm); err != nil {
-		return err
-	}
 	v := b.version
-	v.Component = b.component.Digest()
-	if v.Tools, err = b.component.Tools(ctx); err != nil {
-		return err
+	if b.draft.Component != nil {
+		if err := b.loadGiven(ctx); err != nil {
+			return err
+		}
+	} else {
+		if b.component, err = b.options.Host.Load(ctx, b.wasm); err != nil {
+			return err
+		}
+		v.Component = b.component.Digest()
+		if v.Tools, err = b.component.Tools(ctx); err != nil {
+			return err
+		}
 	}
 	if err := checkSchemaNames(v.Tools); err != nil {
 		return err
@@ -405,6 +436,9 @@ func checkSize(tools []abi.Definition) error {
 // report makes the report on what the code appears to do.
 func (b *build) report(context.Context) error {
 	v := b.version
+	if b.draft.Component != nil {
+		return b.reportGiven()
+	}
 	tree := v.Source()
 	if len(v.Packages) > 0 {
 		if err := b.addPackages(tree); err != nil {
@@ -462,7 +496,7 @@ func (m *Manager) trial(ctx context.Context, c *host.Component, v *Version) ([]t
 
 // decide asks the policy.
 func (b *build) decide(context.Context) error {
-	r := policy.Request{Scope: b.draft.Scope, Author: b.author, Asked: b.version.Manifest.Bindings}
+	r := policy.Request{Scope: b.draft.Scope, Author: b.author, Asked: b.version.Manifest.Bindings, NoSource: !b.version.HasSource()}
 	for _, p := range b.version.Packages {
 		if p.Undeclared {
 			r.Undeclared = append(r.Undeclared, p.Name)

@@ -42,12 +42,15 @@ func (p *Pack) Artifact(signatures ...Signature) (*Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
-	source, err := writeTar(p.Files)
-	if err != nil {
-		return nil, &PartError{"source", err}
-	}
 	a := &Artifact{Blobs: map[digest.Digest][]byte{}}
-	layers := []ocispec.Descriptor{a.add(sourceMediaType, source)}
+	var layers []ocispec.Descriptor
+	if p.HasSource() {
+		source, err := writeTar(p.Files)
+		if err != nil {
+			return nil, &PartError{"source", err}
+		}
+		layers = append(layers, a.add(sourceMediaType, source))
+	}
 	for _, part := range parts {
 		if b := *part.bytes(p); len(b) > 0 {
 			layers = append(layers, a.add(part.mediaType, b))
@@ -142,7 +145,7 @@ func Decode(manifest []byte, limits Limits, fetch Fetch) (*Pack, error) {
 			return nil, err
 		}
 	}
-	if p.Files == nil {
+	if p.Files == nil && p.HasSource() {
 		return nil, &PartError{"source", ErrMissing}
 	}
 	same, err := p.Artifact()

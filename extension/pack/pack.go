@@ -1,5 +1,5 @@
 // Package pack makes one file, or one artifact in a registry, from a version of an extension: component, manifest and
-// source, with everything that another host needs to inspect it, build it again, and see who signed it. A pack is named by
+// source, if it has one, with everything that another host needs to inspect it, build it again, and see who signed it. A pack is named by
 // the digest of its parts, independent of its container. A pack comes from a stranger until its digest or a signature says
 // more, so everything read is bounded, checked before use, and kept in memory.
 package pack
@@ -21,11 +21,12 @@ import (
 type Pack struct {
 	// Manifest is the extension's manifest, as its author wrote it.
 	Manifest []byte
-	// Files are the source tree: slash-separated paths, as [fs.ValidPath] has them, and contents.
+	// Files are the source tree: slash-separated paths, as [fs.ValidPath] has them, and contents. A pack without Files and without Entry
+	// holds a component that came without source.
 	Files map[string][]byte
 	// Entry is the path among Files of the module that exports the extension.
 	Entry string
-	// Component is the WebAssembly component built from the rest.
+	// Component is the WebAssembly component: built from the rest, or all there is of the code if there is no source.
 	Component []byte
 	// Engine names the engine that Component imports. It is empty if Component imports none.
 	Engine string
@@ -33,6 +34,9 @@ type Pack struct {
 	// which is the same as absent.
 	Lock, SBOM, Definitions []byte
 }
+
+// HasSource reports whether the pack has the source of its component.
+func (p *Pack) HasSource() bool { return len(p.Files) > 0 || p.Entry != "" }
 
 // part is a part of a pack that consists of bytes: one layer of the artifact.
 type part struct {
@@ -70,7 +74,7 @@ type description struct {
 //	 "parts":{"component":"sha256:...","definitions":"sha256:...","lock":"sha256:...","manifest":"sha256:...","sbom":"sha256:..."},
 //	 "files":{"tool.ts":"sha256:..."}}
 //
-// Empty parts and an empty engine are left out. In text, <, > and & are written as \u003c, \u003e and \u0026.
+// Empty parts and an empty engine are left out. Without source, entry is "" and files is {}. In text, <, > and & are written as \u003c, \u003e and \u0026.
 // An error is a *[PartError] that says what a pack may not contain.
 func (p *Pack) Digest() (string, error) {
 	b, err := p.describe()
@@ -121,7 +125,7 @@ func (p *Pack) check() error {
 			}
 		}
 	}
-	if _, ok := p.Files[p.Entry]; !ok {
+	if _, ok := p.Files[p.Entry]; !ok && p.HasSource() {
 		return &PartError{"entry", fmt.Errorf("%w: there is no file %s", ErrMissing, quote(p.Entry))}
 	}
 	if len(p.Engine) > maxEngine || !plain(p.Engine) {

@@ -39,6 +39,42 @@ func TestDigest(t *testing.T) {
 	}
 }
 
+// A pack without source has the component alone, and a pack with source never turns into one.
+func TestWithoutSource(t *testing.T) {
+	hash := func(s string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(s))) }
+	p := &pack.Pack{Manifest: []byte("{}"), Component: []byte("c")}
+	if got, want := digest(t, p), hash(`{"type":"application/vnd.stile.extension.v1","entry":"","parts":{"component":"`+hash("c")+`","manifest":"`+hash("{}")+`"},"files":{}}`); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	var file bytes.Buffer
+	if err := pack.Write(&file, p); err != nil {
+		t.Fatal(err)
+	}
+	read, _, err := pack.Read(bytes.NewReader(file.Bytes()), pack.Limits{})
+	if err != nil || read.HasSource() || !reflect.DeepEqual(read, p) {
+		t.Errorf("got %+v, %v", read, err)
+	}
+	for name, change := range map[string]func(*pack.Pack){
+		"an entry alone":   func(p *pack.Pack) { p.Entry = "tool.ts" },
+		"files alone":      func(p *pack.Pack) { p.Files = map[string][]byte{"tool.ts": nil} },
+		"no component":     func(p *pack.Pack) { p.Component = nil },
+		"no source at all": func(p *pack.Pack) { p.Component, p.Manifest = nil, nil },
+	} {
+		q := *p
+		if change(&q); pack.Write(&bytes.Buffer{}, &q) == nil {
+			t.Errorf("%s: it was written", name)
+		}
+	}
+	// Without its layer of source, a pack with source is broken, and not another pack.
+	a, err := sample().Artifact()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := p.Artifact(); err != nil || len(b.Blobs) != 4 || len(a.Blobs) != 8 {
+		t.Errorf("got %d blobs, %d, %v", len(b.Blobs), len(a.Blobs), err)
+	}
+}
+
 func TestDigestCoversEachPart(t *testing.T) {
 	seen := map[string]string{digest(t, sample()): "nothing changed"}
 	for name, change := range map[string]func(*pack.Pack){

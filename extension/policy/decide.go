@@ -22,6 +22,8 @@ type Request struct {
 	// Undeclared are the npm packages that the code imports but the manifest does not name. Known are those that the active
 	// version imports.
 	Undeclared, Known []string
+	// NoSource is set for a component that came without source. No rule approves one: only a person does.
+	NoSource bool
 }
 
 // Verdict is the outcome of a decision.
@@ -51,10 +53,13 @@ type Decision struct {
 
 // Decide says whether a request needs a person. An npm package that the manifest does not declare needs one, unless the policy names
 // it or the active version in the author's scope imports it. Decide compares approvals with the whole request, not with what a
-// ceiling leaves of it, so a ceiling that rises later approves nothing. If the ceiling removes all of one binding, Decide refuses
+// ceiling leaves of it, so a ceiling that rises later approves nothing. A component without source always needs a person. If the ceiling removes all of one binding, Decide refuses
 // the request, because the code does not work without it.
 func (p *Policy) Decide(r Request) Decision {
 	d := p.decide(r)
+	if d.Verdict != Refused && r.NoSource {
+		return d.with(Pending, 0, "it is a component without source to read, and no rule of the policy approves one")
+	}
 	unnamed := p.Unnamed(r.Undeclared, r.Known)
 	if d.Verdict == Approved && len(unnamed) > 0 {
 		return d.with(Pending, 0, "the code imports %s, which neither the manifest's dependencies nor packages in the policy names", strings.Join(unnamed, ", "))

@@ -222,6 +222,12 @@ func TestDecide(t *testing.T) {
 			if d.Verdict != tt.verdict || d.Line != tt.line || d.Reason != tt.reason {
 				t.Errorf("got  %s %s %s\nwant %s %s %s", d.Verdict, d.Line, d.Reason, tt.verdict, tt.line, tt.reason)
 			}
+			// No rule approves a component without source.
+			r.NoSource = true
+			if d := p.Decide(r); tt.verdict == Refused && !reflect.DeepEqual(d, p.Decide(r)) ||
+				tt.verdict != Refused && (d.Verdict != Pending || d.Line != "default" || !strings.Contains(d.Reason, "without source")) {
+				t.Errorf("without source: %s %s %s", d.Verdict, d.Line, d.Reason)
+			}
 			granted, cut := p.Limit(r.Asked)
 			if !reflect.DeepEqual(d.Granted, granted) || !reflect.DeepEqual(d.Cut, cut) || !extension.Covers(r.Asked, granted) {
 				t.Errorf("granted %+v, cut %+v", d.Granted, d.Cut)
