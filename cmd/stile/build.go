@@ -39,6 +39,9 @@ func (c *buildCommand) Run(ctx context.Context, s *streams) (err error) {
 	if sameFile(c.File, c.Output) {
 		return usagef("%s is the source itself; name another output file", c.Output)
 	}
+	if isWasm(c.File) {
+		return usagef("%s is WebAssembly, which is not built; stile run, stile inspect and stile ext add take a component, and stile componentize makes one of a core module", c.File)
+	}
 	w, err := c.wants()
 	if err != nil {
 		return err

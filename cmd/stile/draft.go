@@ -14,6 +14,7 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/internal/bounded"
+	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/toolchain"
 )
 
@@ -22,22 +23,27 @@ const (
 	maxDraftEntries = 2000 // files and folders to look at
 )
 
-// readDraft reads an extension from one source file, or from a folder: all its files except hidden ones and those in node_modules.
-// It reads nothing outside the folder, wherever links lead, and refuses the folders in keep. If no manifest is named, it is
-// manifest.json in the folder or beside the file, or NAME.json beside NAME.ts. used is the manifest that was read.
+// readDraft reads an extension from one source file, from a component, or from a folder: all its files except hidden ones and those in
+// node_modules. It reads nothing outside the folder, wherever links lead, and refuses the folders in keep. If no manifest is named, it is
+// manifest.json in the folder or beside the file, or NAME.json beside NAME.ts or NAME.wasm. used is the manifest that was read.
 func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, used string, err error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		return d, "", &usageError{err}
 	}
-	dir := filepath.Dir(name)
-	if info.IsDir() {
+	dir, file := filepath.Dir(name), ""
+	switch {
+	case info.IsDir():
 		dir = name
 		d.Files, err = readFolder(dir, manifest, keep)
-	} else {
+	case isComponent(name):
+		file = filepath.Base(name)
+		d.Component, err = readFile(name, maxComponent)
+		d.Origin = "the file " + line(file, 200)
+	default:
 		var data []byte
-		data, d.Entry, err = readSource(name, keep)
-		d.Files = map[string][]byte{d.Entry: data}
+		data, file, err = readSource(name, keep)
+		d.Entry, d.Files = file, map[string][]byte{file: data}
 	}
 	switch {
 	case err != nil:
@@ -46,7 +52,7 @@ func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, used s
 		d.Manifest, err = readFile(manifest, maxText)
 		return d, manifest, err
 	}
-	looked := manifestsOf(d.Entry)
+	looked := manifestsOf(file)
 	for _, file := range looked {
 		if _, err := os.Lstat(filepath.Join(dir, file)); !errors.Is(err, fs.ErrNotExist) {
 			d.Manifest, _, err = readSource(filepath.Join(dir, file), keep) // no link leads out of the folder here
@@ -106,11 +112,22 @@ func sampleManifest(source string) string {
 	return fmt.Sprintf(`{"name": "%s", "version": "1.0.0", "description": "What it does", "tools": ["%s"]}`, word, strings.ReplaceAll(word, "-", "_"))
 }
 
+// isComponent reports whether a file is to be added as a component: WebAssembly by its content or its name.
+func isComponent(name string) bool { return filepath.Ext(name) == ".wasm" || isWasm(name) }
+
+// nameComponent adds the file's name to the problem of a component.
+func nameComponent(err error, file string) error {
+	found, ok := errors.AsType[*extension.ProblemsError](err)
+	if ok && errkind.Is[*lifecycle.ComponentError](err) {
+		for i := range found.Problems {
+			found.Problems[i].File = file
+		}
+	}
+	return err
+}
+
 // readSource reads one file.
 func readSource(name string, keep []string) (data []byte, entry string, err error) {
-	if isWasm(name) {
-		return nil, "", usagef("%s is WebAssembly; add an extension as source, or use stile ext import for a file that stile ext export wrote", name)
-	}
 	source, tree, err := toolchain.Open(name, keep...)
 	if err != nil {
 		return nil, "", &usageError{err}

@@ -59,6 +59,9 @@ func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *life
 	for _, warning := range slices.Concat(w.Version.Warnings(), e.Unasked(w.Version)) {
 		s.say("stile: warning: %s", warning)
 	}
+	if !w.Version.HasSource() {
+		s.say("stile: this is a component without source to read, so there is no report on its code and its packages")
+	}
 	err := f.decide(ctx, s, e, w)
 	declined, ok := errors.AsType[*notApprovedError](err)
 	if err != nil && !ok {
@@ -90,8 +93,8 @@ func (f addFlags) decide(ctx context.Context, s *streams, e *extensions, w *life
 }
 
 type extAdd struct {
-	Path     string `arg:"" optional:"" help:"Source file, or folder with the source."`
-	Manifest string `placeholder:"FILE" help:"Manifest. Default: manifest.json in the folder or beside the file, or NAME.json beside NAME.ts."`
+	Path     string `arg:"" optional:"" help:"Source file, folder with the source, or component (.wasm)."`
+	Manifest string `placeholder:"FILE" help:"Manifest. Default: manifest.json in the folder or beside the file, or NAME.json beside NAME.ts or NAME.wasm."`
 	Entry    string `placeholder:"FILE" help:"File of the folder that exports the tools. Default: the only one, or index, tool or the extension's name with .ts or another ending."`
 	Types    bool   `help:"Check types with the TypeScript compiler, which npm fetches once."`
 	openapiFlags
@@ -106,6 +109,8 @@ From a folder, stile takes all files except hidden ones and node_modules: packag
 
 --openapi makes an extension out of an OpenAPI document: each operation becomes a tool, and one http binding reaches the server with the methods that the operations use. If there are more than 1,000 operations, they become several extensions. stile ext source NAME operations.json shows the result.
 
+A component (.wasm), made by any toolchain, is taken as it is: its bytes are the version, because there is no source to read. It must export stile:extension/tools and import only what stile inspect can explain. The person who approves sees its imports, exports, size and origin. No rule of policy.json approves a component, so one always waits for a person. Packages and types are not checked. stile componentize turns a core module into a component.
+
 Building erases types. --types checks them first, as tsc --strict does, and types env from the manifest's bindings; npm packages have the type any. The compiler also runs in the sandbox.
 
 Examples:
@@ -113,6 +118,7 @@ Examples:
     stile ext add github/
     stile ext add distance.ts --manifest distance.json --types
     stile ext add github/ --entry src/main.ts
+    stile ext add notes.wasm
     stile ext add github/ --scope shared --no-approve --json
     stile ext add --openapi petstore.yaml --credential petstore-key --as header:api_key
     stile ext add --openapi github.json --name github --tag issues --tag pulls --credential github-token`
@@ -139,6 +145,9 @@ func (c *extAdd) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 		if c.Entry != "" {
+			if d.Component != nil {
+				return usagef("--entry does not go with %s: a component has no source files", c.Path)
+			}
 			d.Entry = path.Clean(filepath.ToSlash(c.Entry))
 		}
 		if _, ok := d.Files[d.Entry]; !ok && d.Entry != "" {
@@ -156,7 +165,7 @@ func (c *extAdd) add(ctx context.Context, s *streams, e *extensions, d lifecycle
 	d.Types = c.Types
 	w, err := e.Write(ctx, d)
 	if err != nil {
-		return nameManifest(err, manifest)
+		return nameComponent(nameManifest(err, manifest), c.Path)
 	}
 	return c.finish(ctx, s, e, w)
 }
@@ -164,6 +173,7 @@ func (c *extAdd) add(ctx context.Context, s *streams, e *extensions, d lifecycle
 type writtenJSON struct {
 	Release   releaseJSON                 `json:"release"`
 	Version   string                      `json:"version"`
+	Source    bool                        `json:"source"` // whether there is a source to read
 	Unchanged bool                        `json:"unchanged"`
 	Unchecked string                      `json:"unchecked,omitempty"`
 	Tools     []tool                      `json:"tools"`
@@ -177,7 +187,7 @@ type writtenJSON struct {
 
 func writtenOf(w *lifecycle.Written) writtenJSON {
 	j := writtenJSON{
-		releaseOf(w.Release), w.Version.Manifest.Version, w.Unchanged, "", toolsOf(w.Version.Tools),
+		releaseOf(w.Release), w.Version.Manifest.Version, w.Version.HasSource(), w.Unchanged, "", toolsOf(w.Version.Tools),
 		append([]extension.Change{}, w.Changes...), append([]extension.Change{}, w.Cut...), testsOf(w.Tests), append([]npm.Package{}, w.Version.Packages...), w.Version.Report,
 		map[extension.Stage]float64{},
 	}

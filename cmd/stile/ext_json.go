@@ -44,6 +44,7 @@ type extensionJSON struct {
 	Scope       extension.Scope `json:"scope"`
 	Name        string          `json:"name"`
 	Version     string          `json:"version"`
+	Source      bool            `json:"source"` // whether there is a source to read
 	Description string          `json:"description"`
 	Tags        []string        `json:"tags"`
 	Active      *releaseJSON    `json:"active"`
@@ -66,7 +67,7 @@ type toolStateJSON struct {
 }
 
 func extensionOf(e lifecycle.Extension) extensionJSON {
-	one := extensionJSON{Scope: e.Scope, Name: e.Name, Version: e.Version, Description: e.Description, Tags: append([]string{}, e.Tags...), Tools: []toolStateJSON{}, Problem: e.Problem}
+	one := extensionJSON{Scope: e.Scope, Name: e.Name, Version: e.Version, Source: !e.NoSource, Description: e.Description, Tags: append([]string{}, e.Tags...), Tools: []toolStateJSON{}, Problem: e.Problem}
 	for from, to := range map[*lifecycle.Release]**releaseJSON{e.Active: &one.Active, e.Pending: &one.Pending} {
 		if from != nil {
 			r := releaseOf(*from)

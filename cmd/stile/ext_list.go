@@ -90,6 +90,10 @@ func tagsText(tags []string) string { return line(strings.Join(tags, " "), 1000)
 
 // stateText describes the state of an extension in a few words.
 func stateText(e lifecycle.Extension) string {
+	if e.NoSource {
+		e.NoSource = false
+		return stateText(e) + ", no source"
+	}
 	switch {
 	case e.Problem != "":
 		return "broken: " + line(e.Problem, 200)

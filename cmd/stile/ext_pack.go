@@ -30,7 +30,7 @@ type extSBOM struct {
 
 // Help implements kong.HelpProvider.
 func (*extSBOM) Help() string {
-	return `The output is CycloneDX 1.6 in JSON, with licences, digests and dependencies.
+	return `The output is CycloneDX 1.6 in JSON, with licences, digests and dependencies. There is none for a component without source.
 
 Examples:
 
@@ -43,6 +43,9 @@ func (c *extSBOM) Run(ctx context.Context, s *streams) error {
 		v, err := c.version(ctx, e)
 		if err != nil {
 			return err
+		}
+		if !v.HasSource() {
+			return usagef("%s is a component without source, so what it is made of is not known", line(c.Name, 64))
 		}
 		text, err := npm.SBOM(v.Manifest.Name, v.Manifest.Version, v.Packages, v.Lock)
 		if err != nil {
@@ -168,7 +171,7 @@ type extImport struct {
 
 // Help implements kong.HelpProvider.
 func (*extImport) Help() string {
-	return `An imported version goes through the same steps as stile ext add: it is built here from its source, and approved like any other version. --trust verifies a signature. Sigstore bundles work too, without a network. A signature says who made the file and grants nothing; the key's holder chose the name in it. Every check that you ask for must succeed.
+	return `An imported version goes through the same steps as stile ext add: it is built here from its source, and approved like any other version. A component without source is taken as it is. --trust verifies a signature. Sigstore bundles work too, without a network. A signature says who made the file and grants nothing; the key's holder chose the name in it. Every check that you ask for must succeed.
 
 Examples:
 
@@ -206,7 +209,11 @@ func (c *extImport) Run(ctx context.Context, s *streams) error {
 		if d.Signer, err = c.verify(ctx, s, in, trusted, verifier); err != nil {
 			return errors.Join(err, e.Refuse(ctx, d, err.Error()))
 		}
-		in.signed, in.pack.Component = nil, nil // it is built here, and both may be large
+		in.signed = nil // it may be large
+		if in.pack.HasSource() {
+			in.pack.Component = nil // likewise, and it is built here
+		}
+		d.Origin = "the pack " + line(c.File, 200)
 		w, err := e.Import(ctx, in.pack, d)
 		if err != nil {
 			return err

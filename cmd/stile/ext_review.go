@@ -47,6 +47,9 @@ func versionText(r lifecycle.Review, full bool) string {
 	if r.Release.Signer != "" {
 		rows = append(rows, []string{"signed by", line(r.Release.Signer, 500)})
 	}
+	if !v.HasSource() {
+		rows = append(rows, []string{"source", "none to read: what you approve is the bytes of a component of " + about(v.Report.ComponentSize)})
+	}
 	if len(v.Manifest.Tags) > 0 {
 		rows = append(rows, []string{"tags", tagsText(v.Manifest.Tags)})
 	}
@@ -73,7 +76,11 @@ func versionText(r lifecycle.Review, full bool) string {
 		b.WriteString(section("policy.json takes away", changesText(r.Cut)))
 	}
 	b.WriteString(section("Tools, with all that an agent reads of them", toolTexts(r, full)))
-	b.WriteString(section("What the code would like to do", indented(v.Report.Text())))
+	reported := "What the code would like to do"
+	if !v.HasSource() {
+		reported = "What is known of the component"
+	}
+	b.WriteString(section(reported, indented(v.Report.Text())))
 	if len(v.Packages) > 0 {
 		packages := [][]string{{"PACKAGE", "VERSION", "LICENCE", "SIZE", "INTEGRITY", "NOTES"}}
 		for _, p := range v.Packages {
@@ -268,6 +275,7 @@ type reviewJSON struct {
 	Release     releaseJSON        `json:"release"`
 	Signer      string             `json:"signer,omitempty"`
 	Version     string             `json:"version"`
+	Source      bool               `json:"source"` // whether there is a source to read
 	Description string             `json:"description"`
 	Tags        []string           `json:"tags"`
 	May         []string           `json:"may"`
@@ -283,7 +291,7 @@ type reviewJSON struct {
 
 func reviewOf(r lifecycle.Review, states []lifecycle.ToolState) reviewJSON {
 	j := reviewJSON{
-		Release: releaseOf(r.Release), Signer: printable.Text(r.Release.Signer), Version: r.Version.Manifest.Version, Description: r.Version.Manifest.Description, Tags: append([]string{}, r.Version.Manifest.Tags...), May: []string{},
+		Release: releaseOf(r.Release), Signer: printable.Text(r.Release.Signer), Version: r.Version.Manifest.Version, Source: r.Version.HasSource(), Description: r.Version.Manifest.Description, Tags: append([]string{}, r.Version.Manifest.Tags...), May: []string{},
 		Changes: append([]extension.Change{}, r.Changes...), Cut: append([]extension.Change{}, r.Cut...), Tools: toolsOf(r.Version.Tools),
 		States: extensionOf(lifecycle.Extension{Tools: states}).Tools, Packages: append([]npm.Package{}, r.Version.Packages...), Report: r.Version.Report, Component: r.Version.Component,
 	}

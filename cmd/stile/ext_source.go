@@ -14,6 +14,9 @@ import (
 	"github.com/stilehost/stile/toolchain/npm"
 )
 
+// componentFile is the name by which stile ext source knows the component of a version without source.
+const componentFile = "component.wasm"
+
 type extSource struct {
 	chosenVersion
 	File string `arg:"" optional:"" help:"File to print. Default: the only one. If there are several, stile lists their names."`
@@ -22,7 +25,7 @@ type extSource struct {
 
 // Help implements kong.HelpProvider.
 func (*extSource) Help() string {
-	return `The files include manifest.json and, if the version has npm packages, the package-lock.json that pins them.
+	return `The files include manifest.json and, if the version has npm packages, the package-lock.json that pins them. A component that came without source has the file component.wasm in place of a source.
 
 Examples:
 
@@ -30,7 +33,8 @@ Examples:
     stile ext source github src/issues.ts
     stile ext source 12 manifest.json
     stile ext source github package-lock.json
-    stile ext source github tool.ts --digest 3f2a91`
+    stile ext source github tool.ts --digest 3f2a91
+    stile ext source notes component.wasm > notes.wasm`
 }
 
 // Run implements the command.
@@ -42,6 +46,16 @@ func (c *extSource) Run(ctx context.Context, s *streams) error {
 		}
 		files := maps.Clone(v.Files)
 		names := slices.Sorted(maps.Keys(files))
+		if !v.HasSource() {
+			wasm, err := e.ComponentBytes(ctx, v.Digest)
+			if err != nil {
+				return err
+			}
+			files = map[string][]byte{componentFile: wasm}
+			if c.File == "" {
+				s.say("stile: %s has no source to read; its component is the version: stile ext source %[1]s %s > FILE", line(v.Manifest.Name, 64), componentFile)
+			}
+		}
 		if c.File == "" && len(names) == 1 && !c.JSON {
 			c.File = names[0]
 		}
@@ -51,7 +65,7 @@ func (c *extSource) Run(ctx context.Context, s *streams) error {
 		}
 		switch names = slices.Sorted(maps.Keys(files)); {
 		case c.File == "" && c.JSON:
-			return printJSON(s.out, map[string]any{"digest": v.Digest, "files": names})
+			return printJSON(s.out, map[string]any{"digest": v.Digest, "source": v.HasSource(), "files": names})
 		case c.File == "":
 			return s.lines(names)
 		}

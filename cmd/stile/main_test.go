@@ -11,11 +11,13 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,6 +29,7 @@ import (
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
 	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/guesttest"
 )
 
 func TestMain(m *testing.M) {
@@ -104,7 +107,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exit": exit, "error": lastError, "json": validJSON, "unhex": unhex, "seed": seed, "forge": forge, "absent": absent,
-			"value": value, "sql": sqlCommand, "cosign": cosign(authority), "repeat": repeat,
+			"component": component(componentsOf(t)), "value": value, "sql": sqlCommand, "cosign": cosign(authority), "repeat": repeat,
 		},
 	})
 }
@@ -149,6 +152,28 @@ func copyExamples(to string) error {
 		}
 	}
 	return nil
+}
+
+// componentsOf makes the components and modules that scripts use, by what they are.
+func componentsOf(t *testing.T) map[string][]byte {
+	kv := guesttest.Guest{Imports: `(import "stile:capability/kv@0.1.0" "get" (func $get (param i32 i32 i32 i32)))`}
+	return map[string][]byte{
+		"pure":   guesttest.Guest{Result: `"from a component"`, Description: "Gets\x1b[2J a value"}.Component(t),
+		"kv":     guesttest.WithProducers(kv.Component(t), map[string]map[string]string{"language": {"Rust\x1b[2J": "1.90"}}),
+		"core":   guesttest.WAT(t, kv.Core()),
+		"denied": guesttest.WAT(t, `(component (import "acme:crm/contacts@1.0.0" (instance (export "f" (func)))))`),
+		"large":  make([]byte, 100<<20),
+	}
+}
+
+// component KIND FILE: writes one of these files.
+func component(components map[string][]byte) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) != 2 || components[args[0]] == nil {
+			ts.Fatalf("usage: component %s FILE", strings.Join(slices.Sorted(maps.Keys(components)), "|"))
+		}
+		ts.Check(os.WriteFile(ts.MkAbs(args[1]), components[args[0]], 0o600))
+	}
 }
 
 // exit CODE COMMAND...: runs a command that must exit with this code.

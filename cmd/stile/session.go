@@ -18,6 +18,7 @@ import (
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/browser"
 	"github.com/stilehost/stile/capabilities/sandbox"
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
@@ -29,7 +30,7 @@ import (
 
 const (
 	maxEvaluated = toolchain.MaxSource // bytes of a file that is evaluated; the toolchain accepts fewer, with a better message
-	maxComponent = 64 << 20            // bytes of a component that is read
+	maxComponent = extension.MaxComponent
 )
 
 // Memory of a command that serves many calls at once. SECURITY.md has the whole sum.
