@@ -36,11 +36,17 @@ type Component struct {
 type ComponentImport struct {
 	Name string `json:"name"`
 	// Kind is "capability", or "wasi" for an import that the empty world answers.
-	Kind      string   `json:"kind"`
-	Functions []string `json:"functions"`
-	// Bindings are the bindings of the manifest that the functions can be used with.
+	Kind      string              `json:"kind"`
+	Functions []ComponentFunction `json:"functions"`
+	// Bindings are the bindings of the manifest that the functions can be used with. Unbound is set if they need one and there is none.
 	Bindings []string `json:"bindings,omitempty"`
-	// Answer is what the host answers if no binding does.
+	Unbound  bool     `json:"unbound,omitempty"`
+}
+
+// ComponentFunction is a function that a component imports.
+type ComponentFunction struct {
+	Name string `json:"name"`
+	// Answer says what the empty world does when it is called.
 	Answer string `json:"answer,omitempty"`
 }
 
@@ -73,9 +79,6 @@ const (
 	// maxInside is how deep components are looked into for what they say of their origin.
 	maxInside = 3
 )
-
-// emptyWorld is what the host answers imports of WASI.
-const emptyWorld = "empty world: no files, environment, arguments or network"
 
 // InspectComponent makes the report on a component without source. The same input gives the same report. An error is a fault of the host.
 func InspectComponent(in ComponentInput) (Report, error) {
@@ -132,19 +135,14 @@ func (c *Component) imports(all []host.Import, asked map[string][]string, needs 
 		if !listed(&c.Imports, maxImports, &c.Omitted) {
 			continue
 		}
-		shown := ComponentImport{Name: shortName(i.Name), Kind: i.Kind, Functions: []string{}, Bindings: asked[i.Name]}
-		switch {
-		case i.Kind == "wasi":
-			shown.Answer = emptyWorld
-		case needs[i.Name] && len(asked[i.Name]) == 0:
-			shown.Answer = "no binding of the manifest"
-		}
+		shown := ComponentImport{Name: shortName(i.Name), Kind: i.Kind, Functions: []ComponentFunction{}, Bindings: asked[i.Name]}
+		shown.Unbound = needs[i.Name] && len(asked[i.Name]) == 0
 		for _, f := range i.Funcs {
 			if functions++; functions > maxImported {
 				c.Omitted++
 				continue
 			}
-			shown.Functions = append(shown.Functions, shortName(f.Name))
+			shown.Functions = append(shown.Functions, ComponentFunction{shortName(f.Name), shortName(f.Answer)})
 		}
 		c.Imports = append(c.Imports, shown)
 	}
@@ -220,20 +218,46 @@ func (c *Component) readProducersSection(r *wasmbin.Reader) {
 	}
 }
 
+// about says what the functions need, or who answers them.
+func (i ComponentImport) about() string {
+	switch {
+	case i.Kind == "wasi":
+		return "empty world"
+	case i.Unbound:
+		return "no binding of the manifest"
+	case len(i.Bindings) > 0:
+		return "with " + strings.Join(i.Bindings, ", ")
+	default:
+		return "needs a handle"
+	}
+}
+
+// functions lists the functions, those with the same answer together.
+func (i ComponentImport) functions() string {
+	var answers []string
+	names := map[string][]string{}
+	for _, f := range i.Functions {
+		if names[f.Answer] == nil {
+			answers = append(answers, f.Answer)
+		}
+		names[f.Answer] = append(names[f.Answer], f.Name)
+	}
+	groups := make([]string, len(answers))
+	for n, answer := range answers {
+		groups[n] = strings.TrimSuffix(strings.Join(names[answer], ", ")+": "+answer, ": ")
+	}
+	return strings.Join(groups, "; ")
+}
+
 // Lines describe the component for a terminal, one printable line each.
 func (c *Component) Lines() (lines []string) {
 	line := func(format string, args ...any) { lines = append(lines, printable.Line(fmt.Sprintf(format, args...))) }
 	for _, i := range c.Imports {
-		about := i.Answer
-		switch {
-		case len(i.Functions) == 0:
-			about = "types only"
-		case len(i.Bindings) > 0:
-			about = "with " + strings.Join(i.Bindings, ", ")
-		case about == "":
-			about = "needs a handle"
+		if len(i.Functions) == 0 {
+			line("imports %s (types only)", i.Name)
+		} else {
+			line("imports %s (%s): %s", i.Name, i.about(), i.functions())
 		}
-		line("%s", strings.TrimSuffix(fmt.Sprintf("imports %s (%s): %s", i.Name, about, strings.Join(i.Functions, ", ")), ": "))
 	}
 	if len(c.Imports) == 0 {
 		line("imports: none")
