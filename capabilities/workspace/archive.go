@@ -44,7 +44,7 @@ func (t *tree) restore(path string, n, past *node) error {
 	if n == nil {
 		return t.add(t.base+path, past)
 	}
-	_, err := t.exec(`UPDATE node SET size = ?, modified = ?, mode = ?, content = ? WHERE id = ?`,
+	_, err := t.execNodes(`UPDATE node SET size = ?, modified = ?, mode = ?, content = ? WHERE id = ?`,
 		int64(past.status.Size), t.now(), past.status.Mode, past.bytes, n.id)
 	return err
 }

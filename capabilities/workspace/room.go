@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"time"
 
 	"github.com/stilehost/stile/capabilities/internal/stores"
 )
@@ -25,17 +26,21 @@ func (t *tree) pathRoom(path int64) int64 {
 }
 
 // settle ends a transaction: it counts what the workspace takes, and refuses growth beyond the room of its owner or of all.
-func (t *tree) settle() error {
+func (t *tree) settle() (after left, err error) {
 	now, err := t.usage()
 	if err != nil {
-		return err
+		return left{}, err
 	}
 	var snapshots int64
-	var pending bool
-	const query = `SELECT (SELECT coalesce(sum(bytes + paths), 0) FROM snapshot WHERE workspace = ?1), EXISTS (SELECT 1 FROM task WHERE workspace = ?1)`
-	if err := t.conn.Row(t.ctx, query, t.workspace).Scan(&snapshots, &pending); err != nil {
-		return err
+	const query = `SELECT (SELECT coalesce(sum(bytes + paths), 0) FROM snapshot WHERE workspace = ?1), ` + hasTask + `, EXISTS (SELECT 1 FROM garbage WHERE since <= ?2)`
+	if err := t.conn.Row(t.ctx, query, t.workspace, time.Now().UnixMilli()).Scan(&snapshots, &after.task, &after.garbage); err != nil {
+		return left{}, err
 	}
+	return after, t.account(now, snapshots, after.task)
+}
+
+// account stores what the workspace takes now.
+func (t *tree) account(now usage, snapshots int64, pending bool) error {
 	switch {
 	case !pending:
 		now.planned = 0
@@ -87,8 +92,7 @@ func (v *stored) drain(ctx context.Context, want int64) (freed int64, err error)
 	if err := v.finish(ctx); err != nil {
 		return 0, err
 	}
-	garbage := false
-	err = v.transact(ctx, "", func(t *tree) error {
+	left, err := v.transact(ctx, "", func(t *tree) error {
 		freed = 0
 		for range prunedAtOnce / 16 {
 			if _, err := t.exec(`DELETE FROM revision WHERE id IN (SELECT id FROM revision WHERE workspace = ? ORDER BY id LIMIT 16)`, v.name); err != nil {
@@ -103,8 +107,8 @@ func (v *stored) drain(ctx context.Context, want int64) (freed int64, err error)
 			}
 		}
 		return nil
-	}, &garbage)
-	if err == nil && garbage {
+	})
+	if err == nil && left.garbage {
 		err = v.store.sweep(ctx)
 	}
 	return freed, err

@@ -342,7 +342,7 @@ func (d *Directory) discard(o *op, place string, n *node) (refused, err error) {
 		return abi.Errorf(abi.CodeConflict, "%s has content of its own", place), nil
 	}
 	if t, ok := o.files.(*tree); ok { // remove would begin a task, of which a transaction has one
-		_, err := t.exec(`DELETE FROM node WHERE id = ?`, n.id)
+		_, err := t.execNodes(`DELETE FROM node WHERE id = ?`, n.id)
 		return nil, err
 	}
 	return refusal(o.remove(n, place, false)) // the system also sees entries that no path can name

@@ -88,11 +88,6 @@ func (t *tree) resume() (done bool, err error) {
 	return done, err
 }
 
-func (t *tree) pending() (is bool, err error) {
-	err = t.conn.Row(t.ctx, `SELECT EXISTS (SELECT 1 FROM task WHERE workspace = ?)`, t.workspace).Scan(&is)
-	return is, err
-}
-
 // below is a query for columns of the nodes below the directory ?2 of the workspace ?1, at any depth. "0" follows "/" in byte order.
 // These are two ranges of the index, because siblings with longer names lie between them, as "/a-b" does next to "/a".
 func below(columns string) string {
@@ -152,9 +147,9 @@ func (t *tree) fit(room int, above, paths string, args ...any) (most int, err er
 	return max(room/(1+(longest+len(above))>>10), 1), err
 }
 
-// some runs a statement that handles at most this many rows, and reports whether these were the last.
+// some runs a statement that handles at most this many rows, perhaps nodes, and reports whether these were the last.
 func (t *tree) some(most int, statement string, args ...any) (done bool, err error) {
-	r, err := t.exec(statement, args...)
+	r, err := t.execNodes(statement, args...)
 	if err != nil {
 		return false, err
 	}
@@ -197,7 +192,7 @@ func (t *tree) stretch(k *task, end string, before int) (room int, err error) {
 	run := func(statement string, more ...any) {
 		if err == nil {
 			args := append([]any{t.workspace, k.source, k.parent, k.name, parent, name, tail(k.source)}, more...)
-			_, err = t.exec(statement, args...)
+			_, err = t.execNodes(statement, args...) // or it keeps them, which happens once for a snapshot
 		}
 	}
 	switch k.kind {
@@ -233,7 +228,7 @@ func (t *tree) replace(k *task) (bool, error) {
 	if done {
 		parent = "0"
 	}
-	_, err = t.exec(`INSERT INTO node (workspace, parent, name, kind, size, modified, mode, content, target)
+	_, err = t.execNodes(`INSERT INTO node (workspace, parent, name, kind, size, modified, mode, content, target)
 		SELECT ?1, ?2 || parent, name, kind, size, modified, mode, content, target FROM kept
 		WHERE snapshot = ?3 AND (parent, name) > (?4, ?5) AND (parent, name) <= (?6, ?7)
 		AND NOT EXISTS (SELECT 1 FROM node n WHERE n.workspace = ?1 AND n.parent = ?2 || kept.parent AND n.name = kept.name)`,
@@ -279,14 +274,27 @@ func (t *tree) measure(full string) (extent, error) {
 	return e, err
 }
 
+// The first queries of a transaction: a workspace's version, what else is counted of it, and whether it has a task.
+const (
+	hasTask   = `EXISTS (SELECT 1 FROM task WHERE workspace = ?1)`
+	atVersion = `SELECT coalesce((SELECT version FROM usage WHERE workspace = ?1), 0), ` + hasTask
+	atStart   = `SELECT coalesce(files, 0), coalesce(bytes, 0), coalesce(revisions, 0), coalesce(history, 0), coalesce(version, 0), coalesce(paths, 0),
+		coalesce(planned, 0), coalesce(room, 0), (SELECT coalesce(max(id), 0) FROM revision), ` + hasTask + ` FROM (SELECT 1) LEFT JOIN usage ON workspace = ?1`
+)
+
 // view runs f over one state of the workspace.
 func (v *stored) view(ctx context.Context, base string, f func(files) error) error {
 	for {
 		err := v.store.db.View(ctx, func(c *sqlite.Conn) error {
 			t := v.tree(ctx, c, base)
-			if pending, err := t.pending(); err != nil || pending {
-				return errors.Join(err, pendingError(pending))
+			var version int64
+			if err := c.Row(t.ctx, atVersion, v.name).Scan(&version, &t.pending); err != nil {
+				return err
 			}
+			if t.pending {
+				return errPending
+			}
+			t.version = &version
 			return f(t)
 		})
 		if !errors.Is(err, errPending) {
@@ -298,13 +306,6 @@ func (v *stored) view(ctx context.Context, base string, f func(files) error) err
 	}
 }
 
-func pendingError(pending bool) error {
-	if pending {
-		return errPending
-	}
-	return nil
-}
-
 // update runs f in one writing transaction and enforces the limits of
 // the workspace. A workspace that already exceeds a limit, because
 // the limit was lowered, can still shrink.
@@ -313,10 +314,9 @@ func (v *stored) update(ctx context.Context, base string, f func(files) error) e
 	measured := 0
 	for {
 		var wanted string
-		garbage := false
-		err := v.transact(ctx, base, func(t *tree) error {
-			if pending, err := t.pending(); err != nil || pending {
-				return errors.Join(err, pendingError(pending))
+		left, err := v.transact(ctx, base, func(t *tree) error {
+			if t.pending {
+				return errPending
 			}
 			t.known, t.limited = known, true
 			if err := f(t); err != nil {
@@ -327,7 +327,7 @@ func (v *stored) update(ctx context.Context, base string, f func(files) error) e
 				return nil
 			}
 			return t.checkLimits(0, 0)
-		}, &garbage)
+		})
 		switch {
 		case errors.Is(err, errPending):
 			if err := v.finish(ctx); err != nil {
@@ -350,8 +350,10 @@ func (v *stored) update(ctx context.Context, base string, f func(files) error) e
 			}
 		default:
 			// It is committed: if this does not finish, a later operation continues.
-			_ = v.finish(ctx)
-			if garbage {
+			if left.task {
+				_ = v.finish(ctx)
+			}
+			if left.garbage {
 				_ = v.store.sweep(ctx)
 			}
 			return nil
@@ -359,18 +361,24 @@ func (v *stored) update(ctx context.Context, base string, f func(files) error) e
 	}
 }
 
+// left is what a transaction leaves to be done: a task of its workspace, and garbage of any.
+type left struct{ task, garbage bool }
+
 // transact runs f in a writing transaction and deletes surplus revisions.
-func (v *stored) transact(ctx context.Context, base string, f func(*tree) error, garbage *bool) error {
+func (v *stored) transact(ctx context.Context, base string, f func(*tree) error) (left, error) {
 	var t *tree
+	var after left
 	err := v.store.db.Update(ctx, func(c *sqlite.Conn) error {
 		t = v.tree(ctx, c, base)
 		t.writing = true
-		var err error
-		if t.before, err = t.usage(); err != nil {
+		u := &t.before
+		if err := c.Row(t.ctx, atStart, v.name).
+			Scan(&u.files, &u.bytes, &u.revisions, &u.history, &u.version, &u.paths, &u.planned, &u.room, &t.newest, &t.pending); err != nil {
 			return err
 		}
-		if err := c.Row(ctx, `SELECT coalesce(max(id), 0) FROM revision`).Scan(&t.newest); err != nil {
-			return err
+		t.counted = new(t.before)
+		if t.before.version > 0 { // see below
+			t.version = new(t.before.version)
 		}
 		if err := f(t); err != nil {
 			return err
@@ -378,16 +386,15 @@ func (v *stored) transact(ctx context.Context, base string, f func(*tree) error,
 		if err := t.prune(); err != nil {
 			return err
 		}
-		if err := t.settle(); err != nil {
-			return err
-		}
-		return c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM garbage WHERE since <= ?)`, time.Now().UnixMilli()).Scan(garbage)
+		var err error
+		after, err = t.settle()
+		return err
 	})
 	// A workspace without a version may have no row that counts.
 	if err == nil && t.before.version > 0 && (t.nodes == 0 || t.nodes == 1 && t.replaced != nil) {
 		v.store.listings.follow(v.name, t.before.version, t.replaced)
 	}
-	return err
+	return after, err
 }
 
 // measure is the measure of a tree, at the newest version.
@@ -407,21 +414,20 @@ func (v *stored) measure(ctx context.Context, full string) (*extent, error) {
 func (v *stored) finish(ctx context.Context) error {
 	for {
 		var pending bool
-		err := v.store.db.Read(ctx, func(c *sqlite.Conn) (err error) {
-			pending, err = v.tree(ctx, c, "").pending()
-			return err
+		err := v.store.db.Read(ctx, func(c *sqlite.Conn) error {
+			return c.Row(context.WithoutCancel(ctx), `SELECT `+hasTask, v.name).Scan(&pending)
 		})
 		if err != nil || !pending {
 			return err
 		}
-		garbage := false
-		if err := v.transact(ctx, "", func(t *tree) error {
+		left, err := v.transact(ctx, "", func(t *tree) error {
 			_, err := t.resume()
 			return err
-		}, &garbage); err != nil {
+		})
+		if err != nil {
 			return err
 		}
-		if garbage {
+		if left.garbage {
 			if err := v.store.sweep(ctx); err != nil {
 				return err
 			}

@@ -41,8 +41,10 @@ type tree struct {
 	planned   int64   // room that the rest of the operation may take
 	limited   bool    // the workspace may not grow beyond Options.Room
 	store     *Store
-	version   *int64    // of the workspace, once entries were read; not while writing
-	nodes     int       // statements that may have changed nodes
+	pending   bool      // at the start: a task is to be finished first
+	counted   *usage    // now, if it is known
+	version   *int64    // of the nodes, if they are those of a committed version of the workspace
+	nodes     int       // statements that changed nodes
 	replaced  *replaced // the file that got another content last
 }
 
@@ -70,6 +72,12 @@ func (t *tree) find(full string) (*node, error) {
 		return directoryNode(), nil
 	}
 	parent, name := split(full)
+	if all, has := t.listed(parent); has {
+		if at, found := slices.BinarySearchFunc(all, name, byName); found {
+			return all[at].node, nil
+		}
+		return nil, nil
+	}
 	var n node
 	s := &n.status
 	err := t.conn.Row(t.ctx, `SELECT id, kind, size, modified, mode, coalesce(content, 0), target FROM node
@@ -108,20 +116,10 @@ func (t *tree) reach(place string, names []string) (*node, int, error) {
 }
 
 func (t *tree) entries(path, after string, limit int) ([]dirent, error) {
-	if t.writing {
-		return t.list(path, after, limit)
-	}
-	if t.version == nil {
-		now, err := t.usage()
-		if err != nil {
-			return nil, err
-		}
-		t.version = &now.version
-	}
-	all, has := t.store.listings.get(t.workspace, *t.version, t.base+path)
+	all, has := t.listed(t.base + path)
 	if !has {
 		some, err := t.list(path, after, limit)
-		if err == nil && after == "" && len(some) < limit {
+		if err == nil && t.version != nil && after == "" && len(some) < limit {
 			t.store.listings.put(t.workspace, *t.version, t.base+path, some)
 		}
 		return some, err
@@ -131,6 +129,14 @@ func (t *tree) entries(path, after string, limit int) ([]dirent, error) {
 		at++
 	}
 	return all[at:min(at+limit, len(all))], nil
+}
+
+// listed returns all entries of a directory if they are in memory. Nobody may change a node of them.
+func (t *tree) listed(full string) (all []dirent, has bool) {
+	if t.version == nil {
+		return nil, false
+	}
+	return t.store.listings.get(t.workspace, *t.version, full)
 }
 
 // list is entries from the database.
@@ -269,19 +275,30 @@ func (t *tree) layers(content, from int64) (all []layer, err error) {
 
 func (t *tree) now() int64 { return max(t.options.Now().UnixMilli(), 0) }
 
-// exec runs a statement that changes something.
+// exec runs a statement that changes something other than nodes.
 func (t *tree) exec(statement string, args ...any) (sql.Result, error) {
-	if strings.Contains(statement, "node") {
-		t.nodes++
+	r, err := t.conn.Exec(t.ctx, statement, args...)
+	if err != nil {
+		return nil, err
 	}
-	return t.conn.Exec(t.ctx, statement, args...)
+	if n, err := r.RowsAffected(); err != nil || n > 0 {
+		t.counted = nil
+	}
+	return r, nil
+}
+
+// execNodes is exec for a statement that changes nodes.
+func (t *tree) execNodes(statement string, args ...any) (sql.Result, error) {
+	t.nodes++
+	t.version = nil
+	return t.exec(statement, args...)
 }
 
 // add makes a node at a path from the root of the workspace.
 func (t *tree) add(full string, n *node) error {
 	parent, name := split(full)
 	content := sql.NullInt64{Int64: n.bytes, Valid: n.is(KindFile)}
-	_, err := t.exec(`INSERT INTO node (workspace, parent, name, kind, size, modified, mode, content, target)
+	_, err := t.execNodes(`INSERT INTO node (workspace, parent, name, kind, size, modified, mode, content, target)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		t.workspace, parent, name, n.status.Kind, int64(n.status.Size), t.now(), n.status.Mode, content, n.target)
 	return err
@@ -319,7 +336,7 @@ func (t *tree) makeLink(path, target string) error {
 }
 
 func (t *tree) setMode(_ string, n *node, mode uint32) error {
-	_, err := t.exec(`UPDATE node SET mode = ? WHERE id = ?`, mode, n.id)
+	_, err := t.execNodes(`UPDATE node SET mode = ? WHERE id = ?`, mode, n.id)
 	return err
 }
 
@@ -466,7 +483,7 @@ func (t *tree) assign(path string, n *node, id, size int64) error {
 		return t.add(t.base+path, &node{status: Status{Kind: KindFile, Size: uint64(size), Mode: fileMode}, bytes: id})
 	}
 	now := t.now()
-	_, err := t.exec(`UPDATE node SET size = ?, modified = ?, content = ? WHERE id = ?`, size, now, id, n.id)
+	_, err := t.execNodes(`UPDATE node SET size = ?, modified = ?, content = ? WHERE id = ?`, size, now, id, n.id)
 	t.replaced = &replaced{t.base + path, n.id, Status{Size: uint64(size), Modified: uint64(now)}, id}
 	return err
 }
@@ -476,7 +493,7 @@ func (t *tree) move(n *node, source, target string) error {
 		return err
 	}
 	parent, name := split(t.base + target)
-	if _, err := t.exec(`UPDATE node SET parent = ?, name = ? WHERE id = ?`, parent, name, n.id); err != nil || !n.is(KindDirectory) {
+	if _, err := t.execNodes(`UPDATE node SET parent = ?, name = ? WHERE id = ?`, parent, name, n.id); err != nil || !n.is(KindDirectory) {
 		return err
 	}
 	return t.begin(task{kind: moveTask, source: t.base + source, target: t.base + target})
@@ -521,7 +538,7 @@ func (t *tree) checkDepth(n *node, source, target string) error {
 }
 
 func (t *tree) remove(n *node, path string, _ bool) error {
-	if _, err := t.exec(`DELETE FROM node WHERE id = ?`, n.id); err != nil || !n.is(KindDirectory) {
+	if _, err := t.execNodes(`DELETE FROM node WHERE id = ?`, n.id); err != nil || !n.is(KindDirectory) {
 		return err
 	}
 	return t.begin(task{kind: removeTask, source: t.base + path})
@@ -533,13 +550,18 @@ type usage struct {
 	paths, planned, room                      int64 // see the schema
 }
 
-func (t *tree) usage() (u usage, err error) {
-	err = t.conn.Row(t.ctx, `SELECT files, bytes, revisions, history, version, paths, planned, room FROM usage WHERE workspace = ?`, t.workspace).
-		Scan(&u.files, &u.bytes, &u.revisions, &u.history, &u.version, &u.paths, &u.planned, &u.room)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
+func (t *tree) usage() (usage, error) {
+	if t.counted != nil {
+		return *t.counted, nil
 	}
-	return u, err
+	var u usage
+	err := t.conn.Row(t.ctx, `SELECT files, bytes, revisions, history, version, paths, planned, room FROM usage WHERE workspace = ?`, t.workspace).
+		Scan(&u.files, &u.bytes, &u.revisions, &u.history, &u.version, &u.paths, &u.planned, &u.room)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return usage{}, err
+	}
+	t.counted = &u
+	return u, nil
 }
 
 // checkLimits refuses growth beyond the limits, including growth by the rest of the operation.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"io"
 	"strings"
 	"unicode/utf8"
@@ -44,8 +45,47 @@ func (d *Directory) Replace(ctx context.Context, path, text string, digest *stri
 	if err != nil {
 		return "", err
 	}
+	if err = d.replaceSmall(ctx, path, text, digest); errors.Is(err, errTwoSteps) {
+		err = d.replaceLarge(ctx, path, text, digest)
+	}
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	_, _ = io.CopyBuffer(sum, struct{ io.Reader }{strings.NewReader(text)}, make([]byte, 4<<10)) // both never fail
+	return blob.Digest(sum.Sum(nil)), nil
+}
+
+// errTwoSteps says that a file is too large to be looked at while other writers wait, or on disk.
+var errTwoSteps = errors.New("the file is to be read before the transaction")
+
+// replaceSmall is Replace in one transaction. The error can be errTwoSteps.
+func (d *Directory) replaceSmall(ctx context.Context, path, text string, digest *string) error {
+	if _, is := d.volume.(*stored); !is || len(text) > chunkSize {
+		return errTwoSteps
+	}
+	return d.update(ctx, "replace", func(o *op) error {
+		place, n, err := o.target(path)
+		if err == nil && n != nil && n.status.Size > chunkSize {
+			err = errTwoSteps
+		}
+		if err == nil {
+			err = o.expect(path, place, n, digest)
+		}
+		if err == nil {
+			err = abi.Charge(ctx, len(text))
+		}
+		if err != nil {
+			return err
+		}
+		return o.put(place, n, int64(len(text)), strings.NewReader(text))
+	})
+}
+
+// replaceLarge is Replace in two steps: it reads the file, and writes only if nobody has changed it meanwhile.
+func (d *Directory) replaceLarge(ctx context.Context, path, text string, digest *string) error {
 	var before *node
-	err = d.view(ctx, "replace", func(o *op) (err error) {
+	err := d.view(ctx, "replace", func(o *op) (err error) {
 		var place string
 		if place, before, err = o.fileOrNone(path); err != nil {
 			return err
@@ -53,14 +93,14 @@ func (d *Directory) Replace(ctx context.Context, path, text string, digest *stri
 		return o.expect(path, place, before, digest)
 	})
 	if err != nil {
-		return "", err
+		return err
 	}
 	if err := abi.Charge(ctx, len(text)); err != nil {
-		return "", err
+		return err
 	}
 	content, drop, err := d.stage(ctx, "replace", path, int64(len(text)), strings.NewReader(text))
 	if err != nil {
-		return "", err
+		return err
 	}
 	err = d.update(ctx, "replace", func(o *op) error {
 		place, n, err := o.target(path)
@@ -74,11 +114,8 @@ func (d *Directory) Replace(ctx context.Context, path, text string, digest *stri
 	})
 	if err != nil {
 		drop()
-		return "", err
 	}
-	sum := sha256.New()
-	_, _ = io.CopyBuffer(sum, struct{ io.Reader }{strings.NewReader(text)}, make([]byte, 4<<10)) // both never fail
-	return blob.Digest(sum.Sum(nil)), nil
+	return err
 }
 
 // expect returns an error unless the content of a file has the digest. n is nil if there is no file.
