@@ -45,6 +45,7 @@ type extensionOutput struct {
 	Version     string           `json:"version,omitempty"`
 	State       string           `json:"state" jsonschema:"active, pending, or quarantined"`
 	Digest      string           `json:"digest" jsonschema:"of the active version, or else of the pending one"`
+	NoSource    bool             `json:"no_source,omitempty" jsonschema:"it is a component without source to read"`
 	Pending     *pendingOutput   `json:"pending,omitempty" jsonschema:"what waits for a person"`
 	Tools       []listToolOutput `json:"tools,omitempty"`
 	Problem     string           `json:"problem,omitempty"`
@@ -74,6 +75,8 @@ type sourceOutput struct {
 	Manifest  string            `json:"manifest"`
 	Entry     string            `json:"entry,omitempty"`
 	Files     map[string]string `json:"files"`
+	// Component describes a component without source.
+	Component string `json:"component,omitempty" jsonschema:"what is known of it, if it is a component without source to read"`
 }
 
 type testInput struct {
@@ -154,7 +157,7 @@ func (r *request) list(ctx context.Context, in listInput) (*sdk.CallToolResult, 
 }
 
 func extensionOf(x lifecycle.Extension) extensionOutput {
-	out := extensionOutput{Name: x.Name, Scope: x.Scope.String(), Description: printable.Short(x.Description, 500), Tags: x.Tags, Version: x.Version, Problem: printable.Text(x.Problem)}
+	out := extensionOutput{Name: x.Name, Scope: x.Scope.String(), Description: printable.Short(x.Description, 500), Tags: x.Tags, Version: x.Version, NoSource: x.NoSource, Problem: printable.Text(x.Problem)}
 	if x.Pending != nil {
 		out.State, out.Digest = string(lifecycle.Pending), x.Pending.Digest
 		out.Pending = &pendingOutput{x.Pending.ID, x.Pending.Digest}
@@ -195,6 +198,9 @@ func (r *request) source(ctx context.Context, in namedInput) (*sdk.CallToolResul
 	out := sourceOutput{
 		Extension: release.Name, Scope: release.Scope.String(), State: string(release.State), Digest: v.Digest, Author: release.Author,
 		Manifest: string(v.ManifestText()), Entry: v.Entry, Files: map[string]string{},
+	}
+	if !v.HasSource() {
+		out.Component = v.Report.Text()
 	}
 	for name, data := range v.Files {
 		out.Files[name] = string(data)

@@ -117,6 +117,9 @@ func (q question) params(v lifecycle.Viewer) *sdk.ElicitParams {
 	if len(q.grants) == 0 {
 		fmt.Fprintf(&b, "It may %s.\n", q.version.Computes())
 	}
+	if !q.version.HasSource() {
+		b.WriteString("It is a component, with no source to read. What is known of it:\n" + q.version.Report.Text())
+	}
 	if len(q.out.Changes) > 0 {
 		b.WriteString("What is different from before:\n" + strings.Join(q.out.Changes, "\n") + "\n")
 	}
@@ -126,7 +129,11 @@ func (q question) params(v lifecycle.Viewer) *sdk.ElicitParams {
 	if len(q.out.Warnings) > 0 {
 		b.WriteString("Decide whether you trust its packages:\n" + strings.Join(q.out.Warnings, "\n") + "\n")
 	}
-	fmt.Fprintf(&b, "Request %d, version %s. `stile ext show %d` shows the code.", q.out.Release, lifecycle.ShortDigest(q.out.Digest), q.out.Release)
+	shows := "shows the code"
+	if !q.version.HasSource() {
+		shows = "shows more"
+	}
+	fmt.Fprintf(&b, "Request %d, version %s. `stile ext show %d` %s.", q.out.Release, lifecycle.ShortDigest(q.out.Digest), q.out.Release, shows)
 	if b.Len() > maxMessage {
 		return nil
 	}

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -35,11 +36,12 @@ Plain exported functions are tools too: export async function forecast(city: str
 Through env: env.kv.get/set/delete/list, env.workspace.read/write/list/edit/grep; console.log, Date and Math.random work. There is no other access: no files, processes or network beyond the permissions.`
 
 type writeInput struct {
-	Manifest manifestText      `json:"manifest" jsonschema:"the manifest: a JSON object"`
-	Source   string            `json:"source,omitempty" jsonschema:"the TypeScript source, when it is one file"`
-	Files    map[string]string `json:"files,omitempty" jsonschema:"the sources by path, when there are several; in place of source"`
-	Entry    string            `json:"entry,omitempty" jsonschema:"the path in files of the module with the default export; default index.ts or the like"`
-	Types    bool              `json:"types,omitempty" jsonschema:"check the types too, with the TypeScript compiler, before anything is run; takes a fraction of a second, the first time on a machine some seconds; npm packages have the type any"`
+	Manifest  manifestText      `json:"manifest" jsonschema:"the manifest: a JSON object"`
+	Source    string            `json:"source,omitempty" jsonschema:"the TypeScript source, when it is one file"`
+	Files     map[string]string `json:"files,omitempty" jsonschema:"the sources by path, when there are several; in place of source"`
+	Component string            `json:"component,omitempty" jsonschema:"in place of source: a WebAssembly component that exports stile:extension/tools, in base64; as nobody can read it, a person always decides"`
+	Entry     string            `json:"entry,omitempty" jsonschema:"the path in files of the module with the default export; default index.ts or the like"`
+	Types     bool              `json:"types,omitempty" jsonschema:"check the types too, with the TypeScript compiler, before anything is run; takes a fraction of a second, the first time on a machine some seconds; npm packages have the type any"`
 	scopeInput
 }
 
@@ -169,6 +171,13 @@ func (r *request) draft(ctx context.Context, in writeInput) (lifecycle.Draft, er
 	switch {
 	case in.Source != "" && len(in.Files) > 0:
 		return d, mistake("give source or files, not both")
+	case in.Component != "" && (in.Source != "" || len(in.Files) > 0 || in.Entry != ""):
+		return d, mistake("give a component or a source, not both")
+	case in.Component != "":
+		if d.Component, err = base64.StdEncoding.DecodeString(in.Component); err != nil {
+			return d, mistake("component must be base64, with padding")
+		}
+		d.Files, d.Origin = nil, "the agent "+r.viewer.Agent
 	case in.Source != "":
 		d.Files["tool.ts"] = []byte(in.Source)
 	default:

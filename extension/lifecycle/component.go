@@ -34,7 +34,6 @@ const (
 	FaultCommand    ComponentFault = "command"     // a program or a server that WASI hosts run: it has no tools
 	FaultImport     ComponentFault = "import"      // it imports what this host does not give
 	FaultExport     ComponentFault = "export"      // it lacks an export of the contract, or has it with another type
-	FaultUnsteady   ComponentFault = "unsteady"    // it describes its tools differently from one call to the next
 	FaultInvalid    ComponentFault = "invalid"     // the engine does not take it
 )
 
@@ -149,7 +148,7 @@ func exportsOf(wasm []byte) (names []string) {
 	return names
 }
 
-// loadGiven loads a component that came without source, and fixes its tools.
+// loadGiven loads a component that came without source.
 func (b *build) loadGiven(ctx context.Context) (err error) {
 	if b.component, err = b.options.Host.Load(ctx, b.wasm); err != nil {
 		return refusedComponent(err, b.wasm)
@@ -159,18 +158,7 @@ func (b *build) loadGiven(ctx context.Context) (err error) {
 			return sharesEngine(nil)
 		}
 	}
-	if b.version.Tools, err = b.component.Tools(ctx); err != nil {
-		return err
-	}
-	// In another instance, it must say the same.
-	err = b.component.CheckTools(ctx, b.version.Tools)
-	if differs, ok := errors.AsType[*host.DefinitionError](err); ok {
-		return &ComponentError{
-			FaultUnsteady, fmt.Sprintf("it describes its tools differently each time: the tool %q %s", printable.Short(differs.Tool, 64), printable.Short(differs.Reason, 200)),
-			"a describe that returns the same whenever it is asked", err,
-		}
-	}
-	return err
+	return nil
 }
 
 // reportGiven makes the report on a component without source.
@@ -182,11 +170,11 @@ func (b *build) reportGiven() (err error) {
 }
 
 // HasSource reports whether the version has a source. If it has none, its component is the version: the digest covers its bytes.
-func (v *Version) HasSource() bool { return len(v.Files) > 0 }
+func (v *Version) HasSource() bool { return v.given == "" }
 
 // checkGiven returns an error if what the store says of a version's component is not what the version was made of.
 func (v *Version) checkGiven() error {
-	if v.HasSource() || v.given != "" && v.Component == v.given {
+	if v.HasSource() || v.Component == v.given {
 		return nil
 	}
 	return &DamagedError{v.Digest, "its component is another one, or missing"}

@@ -303,10 +303,8 @@ func loadVersion(ctx context.Context, c *sqlite.Conn, kinds capability.Set, dige
 	if v.Manifest, v.manifest, err = r.manifest(ctx, c, kinds); err != nil {
 		return nil, err
 	}
-	if len(r.Files) == 0 {
-		if err := v.checkGiven(); err != nil {
-			return nil, err
-		}
+	if err := v.checkGiven(); err != nil {
+		return nil, err
 	}
 	for name, digest := range r.Files {
 		if v.Files[name], err = object(ctx, c, digest); err != nil {

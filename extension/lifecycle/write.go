@@ -399,9 +399,9 @@ func (b *build) describe(ctx context.Context) (err error) {
 			return err
 		}
 		v.Component = b.component.Digest()
-		if v.Tools, err = b.component.Tools(ctx); err != nil {
-			return err
-		}
+	}
+	if v.Tools, err = b.component.Tools(ctx); err != nil {
+		return err
 	}
 	if err := checkSchemaNames(v.Tools); err != nil {
 		return err

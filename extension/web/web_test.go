@@ -25,6 +25,7 @@ import (
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
 	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/guesttest"
 )
 
 var (
@@ -486,5 +487,28 @@ func TestReviewsTakeTurns(t *testing.T) {
 	}
 	if status, body := s.do("GET", fmt.Sprintf("~/requests/%d", r.ID), nil, nil); status != 200 || !strings.Contains(body, "kv") {
 		t.Errorf("afterwards: %d %s", status, body)
+	}
+}
+
+// The page about a component without source says so, and what is known of it.
+func TestPageOfComponent(t *testing.T) {
+	s := newSite(t)
+	s.signIn()
+	w, err := s.manager.Write(t.Context(), lifecycle.Draft{
+		Scope: own, Author: "agent:a", Via: "test", Origin: "the file <b>x</b>.wasm",
+		Manifest:  []byte(`{"name": "opaque", "version": "1.0.0", "description": "d", "tools": ["get"]}`),
+		Component: guesttest.WithProducers(guesttest.Guest{}.Component(t), map[string]map[string]string{"language": {"<script>": "1"}}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page := s.do("GET", fmt.Sprintf("~/requests/%d", w.Release.ID), nil, nil)
+	for _, want := range []string{
+		"None to read.", "a component without source, from the file &lt;b&gt;x&lt;/b&gt;.wasm", "What is known of the component", "says of itself, unchecked: language &lt;script&gt; 1",
+		"exports: stile:extension/tools@0.1.0", "only compute, with code that nobody can read", "&#43;no source to read",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q:\n%s", want, page)
+		}
 	}
 }
