@@ -184,7 +184,9 @@ const bindingsCore = `
     (call $JS_NewUint8ArrayCopy (global.get $context) (local.get $a) (local.get $b))
     (if (local.get $b) (then (call $wasm_free (local.get $a))))
     (return))
-    ;; (address, length and address of the name of a module's text) -> a promise of its namespace, in a block to be freed
+    ;; (address and length of a module's text that the host passed, address of its name) -> a promise of its namespace, in a block to be
+    ;; freed. The engine wants a zero byte after the text.
+    (if (local.get $b) (then (i32.store8 (i32.add (local.get $a) (local.get $b)) (i32.const 0))))
     (local.set $a (call $qjs_eval (local.get $a) (local.get $b) (i32.load offset=24 (local.get $argv)) (i32.const 1)))
     (i64.load (local.get $a))
     (call $wasm_free (local.get $a)))
@@ -238,7 +240,7 @@ const bindingsCore = `
   (func $realloc (param $old i32) (param $size i32) (param $align i32) (param $n i32) (result i32)
     (local $p i32) (local $from i32) (local $to i32) (local $end i32)
     (if (i32.eqz (local.get $n)) (then (return (local.get $align))))
-    (local.set $p (call $malloc (local.get $n)))
+    (local.set $p (call $malloc (i32.add (local.get $n) (i32.const 1)))) ;; with room for a zero byte
     (if (local.get $size)
       (then
         (local.set $from (local.get $old))

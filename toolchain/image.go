@@ -212,7 +212,7 @@ type baseImage struct {
 }
 
 // baseVersion changes with what makeBase and freeze do, apart from their input.
-const baseVersion = "8"
+const baseVersion = "9"
 
 // baseKey names the base image that makeBase makes.
 func (m *imager) baseKey(prelude string, l layout) (string, error) {
@@ -392,9 +392,7 @@ func (m *imager) evaluated(ctx context.Context, base *baseImage, descriptor, bun
 	g.call("JS_RunGC", g.runtime)
 	g.call("qjs_set_gc_threshold", int32(max(gcThreshold, 2*len(base.memory))))
 	g.offerAll(true)
-	if name == sdkName {
-		g.fillHoles()
-	}
+	g.fillHoles()
 	memory := g.snapshot()
 	if g.err != nil {
 		return nil, report{}, g.err

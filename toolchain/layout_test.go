@@ -100,13 +100,13 @@ type typicalCall struct {
 
 var typicalCalls = []typicalCall{
 	{tool: "compute", input: `{"key":"a key and another","n":4,"points":[[1.5,2.25],[3,4]]}`, most: 13},
-	{tool: "wait", input: `{"key":"another key","n":4}`, most: 28},
+	{tool: "wait", input: `{"key":"another key","n":4}`, most: 15},
 	{tool: "small", input: `{"key":"k","n":1.5}`, most: 12},
 }
 
 var typicalBodies = []typicalCall{
 	{tool: BodyTool, input: `{"input":null}`, body: computes, most: 25},
-	{tool: BodyTool, input: `{"input":{"text":"some: 1, words: 2"}}`, body: reads, most: 30},
+	{tool: BodyTool, input: `{"input":{"text":"some: 1, words: 2"}}`, body: reads, most: 27},
 	{tool: BodyTool, input: `{"input":null}`, body: awaits, most: 25},
 }
 

@@ -610,16 +610,27 @@ export function implement(name: string, handlers: Record<string, Handler>): void
   for (const e of exported) if (e.interface === name) e.handler = handlers[e.name];
 }
 
-/** Evaluates a module, which stacks call `name`, and returns a promise of its exports. */
-export function evaluate(code: string, name: string): Promise<Record<string, unknown>> {
+/** The interface whose export gets the text of code as the host passes it: its address and length. */
+export const evaluator = "stile:extension/evaluator";
+
+/** Evaluates a module, which stacks call `name`, and returns a promise of its exports. Frees the text. */
+export function evaluate(address: number, length: number, name: string): Promise<Record<string, unknown>> {
   const mark = holding;
+  if (length > 0) held[holding++] = address;
   try {
-    text.store(block, code);
-    text.store(block + 8, name);
-    return host(EVALUATE, i32[block >> 2], i32[(block + 4) >> 2], i32[(block + 8) >> 2]);
+    text.store(block, name);
+    return host(EVALUATE, address, length, i32[block >> 2]);
   } finally {
     release(mark);
   }
+}
+
+/** A text that the host passes, which stays where it is, if it ends with a character. */
+export function textEndingWith(end: number, address: number, length: number): string | undefined {
+  if (length === 0 || u8[address + length - 1] !== end) return undefined;
+  const copy = host(MALLOC, length);
+  u8.copyWithin(copy, address, address + length);
+  return host(TEXT, copy, length);
 }
 
 /** Whether the image is being built. No capability can be used then. */
@@ -705,7 +716,8 @@ function exportOf(name: string, info: FunctionInfo): Export {
     if (spilled !== null) host(FREE, base);
     return args;
   };
-  const lift = spilled === null && take.length === 3 ? three : any;
+  const raw = () => [i32[block >> 2], i32[(block + 8) >> 2]];
+  const lift = name === evaluator ? raw : spilled === null && take.length === 3 ? three : any;
   const handler = implementations.get(name)?.[info.name];
   return { ...info, interface: name, resumes: name === stepwise && info.name === "resume", handler, lift, lower: returning(info) };
 }

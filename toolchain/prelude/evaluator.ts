@@ -1,22 +1,24 @@
 // The exports of stile:extension/evaluator: an extension whose code comes with the call.
-import { evaluate, implement } from "./bindings";
-import { register, registerBody } from "./extension";
+import { evaluate, evaluator, implement, textEndingWith } from "./bindings";
+import { register, serveBody } from "./extension";
 import { topLevelFailure } from "./failure";
 import { forget } from "./resources";
 import { bundle, mapStacks } from "./stack";
 
-// The start of the last line of code that includes its source map. evaluate.go writes it.
+// The start of the last line of code that includes its source map, which is an object of JSON. evaluate.go writes it.
 const mark = "\n//# stile:source-map=";
+const brace = 125;
 
-implement("stile:extension/evaluator", {
+implement(evaluator, {
   evaluate: {
-    run: (code: string) => {
+    run: (address: number, length: number) => {
       forget();
-      const at = code.lastIndexOf(mark);
-      mapStacks(at < 0 ? undefined : code.slice(at + mark.length));
-      return evaluate(code, bundle);
+      const code = textEndingWith(brace, address, length);
+      const at = code ? code.lastIndexOf(mark) : -1;
+      mapStacks(at < 0 ? undefined : code!.slice(at + mark.length));
+      return evaluate(address, length, bundle);
     },
-    returned: ({ default: made }) => (made?.["stile:body"] ? registerBody(made.run) : register(made)),
+    returned: ({ default: made }) => (made?.["stile:body"] ? serveBody(made.run) : register(made)),
     thrown: topLevelFailure,
   },
 });

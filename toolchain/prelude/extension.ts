@@ -50,12 +50,20 @@ export function register(exported: unknown): void {
   serve(run, describe);
 }
 
+let body = (_input: unknown, _env: object, _tools: unknown): unknown => {
+  throw new TypeError("there is no code to call");
+};
+
 /** Serves the function that toolchain/body.go makes. Only replays ask for the tool; otherwise the host knows it. */
-export function registerBody(body: (input: unknown, env: object, tools: unknown) => unknown): void {
-  serve((_, input) => body(parse(input).input, environment, toolsOf()), describeBody);
+export function serveBody(made: typeof body): void {
+  body = made;
 }
 
-const describeBody: Handler = { run: () => [tool("code", { description: "Code", run() {} }).definition], returned: null, thrown: undefined };
+// The image has the handlers of a body, so that a call need not set them. register replaces them.
+serve(
+  (_, input) => body(parse(input).input, environment, toolsOf()),
+  { run: () => [tool("code", { description: "Code", run() {} }).definition], returned: null, thrown: undefined },
+);
 
 /** env.tools, if there is such a binding. */
 function toolsOf(): unknown {
