@@ -43,27 +43,29 @@ func main() {
 
 // cli is the command line.
 type cli struct {
-	Run          runCommand          `cmd:"" help:"Run a tool of an extension, or list its tools."`
-	Code         codeCommand         `cmd:"" help:"Run code that can call the tools of extensions."`
-	Ladder       ladderCommand       `cmd:"" help:"Use the tools that agents get, up to a rung: files, code, packages, a browser, a container."`
-	Build        buildCommand        `cmd:"" help:"Build a component from TypeScript or JavaScript."`
-	Componentize componentizeCommand `cmd:"" help:"Turn a core module, built from Rust, Go, C or another language, into a component."`
-	Inspect      inspectCommand      `cmd:"" help:"Show what a component imports, exports and offers, and prove that it has no authority."`
-	Ext          extCommand          `cmd:"" help:"Add, approve, call and revoke extensions."`
-	MCP          mcpCommand          `cmd:"" name:"mcp" help:"Serve an agent over stdin and stdout."`
-	Serve        serveCommand        `cmd:"" help:"Serve agents over HTTP, with web pages where a person decides."`
-	Audit        auditCommand        `cmd:"" help:"List builds, decisions and calls, and check that nobody changed the log."`
-	Calls        callsCommand        `cmd:"" help:"List, show and replay recorded calls."`
-	Types        typesCommand        `cmd:"" help:"Write TypeScript types for a manifest's bindings."`
-	Secret       secretCommand       `cmd:"" help:"Keep credentials that tools use and never see."`
-	KV           kvCommand           `cmd:"" name:"kv" help:"List and remove the buckets of kv."`
-	WS           wsCommand           `cmd:"" name:"ws" help:"Read, search, change and restore files in workspaces."`
-	Sandbox      sandboxCommand      `cmd:"" help:"Make the images of sandboxes, list and remove them."`
-	Bench        benchCommand        `cmd:"" passthrough:"" help:"Benchmark this host against containers and other isolates."`
-	Compile      compileCommand      `cmd:"" hidden:"" name:"compile-component" help:"Compile a component from stdin to stdout, within limits."`
-	Bundle       bundleCommand       `cmd:"" hidden:"" name:"bundle-source" help:"Bundle a source that another process sends, within limits."`
-	Doctor       doctorCommand       `cmd:"" help:"Check what this machine has, and say how to get what it lacks."`
-	Version      versionCommand      `cmd:"" help:"Print the version."`
+	Run             runCommand             `cmd:"" help:"Run a tool of an extension, or list its tools."`
+	Code            codeCommand            `cmd:"" help:"Run code that can call the tools of extensions."`
+	Ladder          ladderCommand          `cmd:"" help:"Use the tools that agents get, up to a rung: files, code, packages, a browser, a container."`
+	Build           buildCommand           `cmd:"" help:"Build a component from TypeScript or JavaScript."`
+	Componentize    componentizeCommand    `cmd:"" help:"Turn a core module, built from Rust, Go, C or another language, into a component."`
+	Inspect         inspectCommand         `cmd:"" help:"Show what a component imports, exports and offers, and prove that it has no authority."`
+	Ext             extCommand             `cmd:"" help:"Add, approve, call and revoke extensions."`
+	MCP             mcpCommand             `cmd:"" name:"mcp" help:"Serve an agent over stdin and stdout."`
+	Serve           serveCommand           `cmd:"" help:"Serve agents over HTTP, with web pages where a person decides."`
+	Audit           auditCommand           `cmd:"" help:"List builds, decisions and calls, and check that nobody changed the log."`
+	Calls           callsCommand           `cmd:"" help:"List, show and replay recorded calls."`
+	Types           typesCommand           `cmd:"" help:"Write TypeScript types for a manifest's bindings."`
+	Secret          secretCommand          `cmd:"" help:"Keep credentials that tools use and never see."`
+	KV              kvCommand              `cmd:"" name:"kv" help:"List and remove the buckets of kv."`
+	WS              wsCommand              `cmd:"" name:"ws" help:"Read, search, change and restore files in workspaces."`
+	Sandbox         sandboxCommand         `cmd:"" help:"Make the images of sandboxes, list and remove them."`
+	Bench           benchCommand           `cmd:"" passthrough:"" help:"Benchmark this host against containers and other isolates."`
+	Conformance     conformanceCommand     `cmd:"" help:"Test a host of stile:extension, this one or another, against the conformance suite."`
+	ConformanceHost conformanceHostCommand `cmd:"" hidden:"" name:"conformance-host" help:"Be the host that the conformance suite tests."`
+	Compile         compileCommand         `cmd:"" hidden:"" name:"compile-component" help:"Compile a component from stdin to stdout, within limits."`
+	Bundle          bundleCommand          `cmd:"" hidden:"" name:"bundle-source" help:"Bundle a source that another process sends, within limits."`
+	Doctor          doctorCommand          `cmd:"" help:"Check what this machine has, and say how to get what it lacks."`
+	Version         versionCommand         `cmd:"" help:"Print the version."`
 }
 
 const description = `Run unreviewed tools as WebAssembly components that can do only what their bindings allow.
@@ -72,7 +74,7 @@ A command prints its result on stdout and everything else on stderr. If it fails
 
 The exit codes are:
 
-0 success, 1 the tool failed, a replay differs, a log was altered, a path is missing or in the way, a request is decided already, or you answered no, 2 wrong usage, a name that does not exist, bad input or a source that does not build, 3 a denial by bindings, policy, revocation or a signature, 4 a limit, 5 a fault of this program or of the machine, 130 interrupted.
+0 success, 1 the tool failed, a replay differs, a log was altered, a path is missing or in the way, a tested host is wrong, a request is decided already, or you answered no, 2 wrong usage, a name that does not exist, bad input or a source that does not build, 3 a denial by bindings, policy, revocation or a signature, 4 a limit, 5 a fault of this program or of the machine, 130 interrupted.
 
 STILE_HOME is the folder for state (default: stile in the XDG data folder). STILE_CACHE is the folder for files that can be rebuilt (default: stile in the XDG cache folder). STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm. STILE_USER is your name in scopes and in the audit log (default: your operating system user). With STILE_KEYRING=off, stile does not use the keyring of the desktop session. STILE_BROWSER=unconfined starts the browser of a grant also where it cannot be confined; its proxy alone then keeps it from other hosts. STILE_SANDBOX names what makes the containers of sandboxes: crun, runc, podman, docker, or a path (default: the first of these that is installed); with ,without-user-namespace they may run without one, and root in them is then root of this machine without capabilities. STILE_RECORD=off records no calls; STILE_RECORD=age=720h,calls=10000,bytes=256MiB, or any part of it, sets how many to keep.`
 

@@ -1,0 +1,116 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Score counts the verdicts of a section.
+type Score struct {
+	Section string          `json:"section"`
+	Counts  map[Verdict]int `json:"counts"`
+}
+
+// String is passed of tried: "12/13".
+func (s Score) String() string {
+	return fmt.Sprintf("%d/%d", s.Counts[Pass], s.Counts[Pass]+s.Counts[Fail]+s.Counts[ExpectedFail]+s.Counts[Unexpected])
+}
+
+// Scores are the scores of all sections with cases, and of everything at the end.
+func (r *Report) Scores() (all []Score) {
+	total := Score{"all", map[Verdict]int{}}
+	for _, name := range Sections {
+		s := Score{name, map[Verdict]int{}}
+		for _, c := range r.Cases {
+			if c.Section == name {
+				s.Counts[c.Verdict]++
+				total.Counts[c.Verdict]++
+			}
+		}
+		if len(s.Counts) > 0 {
+			all = append(all, s)
+		}
+	}
+	return append(all, total)
+}
+
+// Wrong is how many cases failed, or passed although the host is expected to fail them.
+func (r *Report) Wrong() (n int) {
+	for _, c := range r.Cases {
+		if c.Verdict == Fail || c.Verdict == Unexpected {
+			n++
+		}
+	}
+	return n
+}
+
+var verdicts = []Verdict{Pass, Fail, ExpectedFail, Unexpected, Skip}
+
+// Table is the report for a terminal: what did not pass, and the score by section.
+func (r *Report) Table() string {
+	var b strings.Builder
+	for _, c := range r.Cases {
+		if c.Verdict != Pass {
+			fmt.Fprintf(&b, "%-15s %s\n    %s\n", c.Verdict, c.Name, strings.ReplaceAll(c.Why, "\n", "\n    "))
+		}
+	}
+	if b.Len() > 0 {
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "%-12s %8s", r.Host, "score")
+	for _, v := range verdicts {
+		fmt.Fprintf(&b, " %15s", v)
+	}
+	b.WriteByte('\n')
+	for _, s := range r.Scores() {
+		fmt.Fprintf(&b, "%-12s %8s", s.Section, s)
+		for _, v := range verdicts {
+			fmt.Fprintf(&b, " %15d", s.Counts[v])
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// Markdown is the reports of several hosts beside each other.
+func Markdown(reports ...*Report) string {
+	var b strings.Builder
+	b.WriteString("| section |")
+	for _, r := range reports {
+		fmt.Fprintf(&b, " %s |", r.Host)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(reports)) + "\n")
+	for _, section := range append(slices.Clone(Sections), "all") {
+		fmt.Fprintf(&b, "| %s |", section)
+		for _, r := range reports {
+			cell := "no case"
+			for _, s := range r.Scores() {
+				if s.Section == section {
+					cell = s.String()
+					for _, v := range verdicts[1:] {
+						if n := s.Counts[v]; n > 0 {
+							cell += fmt.Sprintf(", %d %s", n, v)
+						}
+					}
+				}
+			}
+			fmt.Fprintf(&b, " %s |", cell)
+		}
+		b.WriteByte('\n')
+	}
+	for _, r := range reports {
+		fmt.Fprintf(&b, "\n## Cases that %s does not pass\n\n", r.Host)
+		none := true
+		for _, c := range r.Cases {
+			if c.Verdict != Pass {
+				none = false
+				fmt.Fprintf(&b, "- `%s`, %s: %s\n", c.Name, c.Verdict, strings.ReplaceAll(c.Why, "\n", " "))
+			}
+		}
+		if none {
+			b.WriteString("None.\n")
+		}
+	}
+	return b.String()
+}
