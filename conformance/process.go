@@ -82,6 +82,9 @@ func startHost(ctx context.Context, command []string, patience time.Duration) (*
 		return p, nil
 	}
 	p.close()
+	if broken, ok := errors.AsType[*HostError](err); ok {
+		broken.Stderr = p.stderr.String() // all of it, now that the process has ended
+	}
 	return nil, err
 }
 
@@ -150,11 +153,11 @@ func (p *process) await(ctx context.Context, answer <-chan protocol.Response, pa
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			failed, _ := errors.AsType[*HostError](p.failed)
-			return r, &HostError{Reason: failed.Reason, Stderr: p.stderr.String()}
+			return r, &HostError{Reason: failed.Reason}
 		}
 		return r, nil
 	case <-late.C:
-		return protocol.Response{}, &HostError{Reason: fmt.Sprintf("did not answer within %v", patience), Stderr: p.stderr.String()}
+		return protocol.Response{}, &HostError{Reason: fmt.Sprintf("did not answer within %v", patience)}
 	case <-ctx.Done():
 		return protocol.Response{}, ctx.Err()
 	}

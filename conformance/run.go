@@ -179,6 +179,7 @@ func (r *runner) run(ctx context.Context, c *Case) (problem string, err error) {
 // restart starts the host again after it broke the protocol, which fails the case.
 func (r *runner) restart(ctx context.Context, broken *HostError) (problem string, err error) {
 	r.host.kill()
+	broken.Stderr = r.host.stderr.String()
 	r.host = nil
 	if r.ended++; r.ended >= maxRestarts {
 		return "", fmt.Errorf("gave up after %d cases in a row: %w", r.ended, broken)
