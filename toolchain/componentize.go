@@ -73,11 +73,28 @@ func ExtensionWorld(known *abi.Resolve) *abi.World {
 // validator has the engine's rules for valid modules.
 var validator = sync.OnceValue(wasmtime.NewEngine)
 
-// bytes is the module without the descriptions of its world that tools for components leave in it.
+// bytes is the module without the descriptions of its world that tools for components leave in it, and with a name of its own for each
+// import.
 func (m *coreModule) bytes() []byte {
-	return wasmbin.WriteSections(wasmbin.CoreHeader, slices.DeleteFunc(slices.Clone(m.sections), func(s wasmbin.Section) bool {
-		return s.ID == wasmbin.SectionCustom && strings.HasPrefix(s.Reader().Name(), "component-type")
-	}))
+	var sections []wasmbin.Section
+	for _, s := range m.sections {
+		switch {
+		case s.ID == wasmbin.SectionCustom && strings.HasPrefix(s.Reader().Name(), "component-type"):
+			continue
+		case s.ID == wasmbin.SectionImport:
+			var imports wasmbin.Writer
+			imports.Number(uint32(len(m.listed)))
+			for _, l := range m.listed {
+				imports.Text(l.module)
+				imports.Text(l.given())
+				imports.Byte(externFunc)
+				imports.Number(l.index)
+			}
+			s.Body = imports
+		}
+		sections = append(sections, s)
+	}
+	return wasmbin.WriteSections(wasmbin.CoreHeader, sections)
 }
 
 // link finds the functions of the world and of WASI that a module imports. The adapter is nil if it imports none of preview 1.
@@ -176,6 +193,7 @@ func (w *componentWriter) wrap(m *coreModule, a *adapter) {
 	w.line("(core module $user)")
 	if a != nil {
 		w.module(a.text())
+		w.module(allocatorText)
 	}
 	w.line("(core module $indirect")
 	w.line("  (table $t (export \"table\") %d funcref)", len(imports))
@@ -206,10 +224,13 @@ func (w *componentWriter) wrap(m *coreModule, a *adapter) {
 		w.importInterface(n, i)
 	}
 	w.line("(core instance $indirect (instantiate $indirect))")
-	byModule := map[string][]string{}
+	numbers := map[string]int{}
 	for k, c := range imports {
-		module, name, _ := strings.Cut(c.name, "#")
-		byModule[module] = append(byModule[module], fmt.Sprintf("  (export %q (func $indirect \"%d\"))", name, k))
+		numbers[c.name] = k
+	}
+	byModule := map[string][]string{}
+	for _, l := range m.listed {
+		byModule[l.module] = append(byModule[l.module], fmt.Sprintf("  (export %q (func $indirect \"%d\"))", l.given(), numbers[l.module+"#"+l.name]))
 	}
 	var with strings.Builder
 	for n, module := range slices.Sorted(maps.Keys(byModule)) {
@@ -218,11 +239,16 @@ func (w *componentWriter) wrap(m *coreModule, a *adapter) {
 	}
 	w.line("(core instance $bindings (instantiate $user%s))", with.String())
 	w.line("(alias core export $bindings %q (core memory $memory))", coreMemory)
-	w.line("(alias core export $bindings %q (core func $realloc))", coreAllocator)
+	if a == nil {
+		w.line("(alias core export $bindings %q (core func $realloc))", coreAllocator)
+	} else {
+		w.line(`(core instance $allocator (instantiate $allocator (with "guest" (instance (export "cabi_realloc" (func $bindings %q))))))`, coreAllocator)
+		w.line(`(alias core export $allocator "cabi_realloc" (core func $realloc))`)
+	}
 	w.lowerImports()
 	if a != nil {
 		w.line(`(core instance $guest (export "memory" (memory $memory)))`)
-		w.line(`(core instance $adapter (instantiate $adapter (with "world" (instance $world)) (with "guest" (instance $guest))))`)
+		w.line(`(core instance $adapter (instantiate $adapter (with "world" (instance $world)) (with "guest" (instance $guest)) (with "allocator" (instance $allocator))))`)
 	}
 	w.line("(core instance $filled (instantiate $fill (with \"\" (instance")
 	w.line("  (export \"table\" (table $indirect \"table\"))")

@@ -76,11 +76,27 @@ type coreExport struct {
 	index uint32
 }
 
+// coreListed is one import. A component gives each name once, so the second import of one has another name.
+type coreListed struct {
+	module, name string
+	index        uint32
+	again        int // how many before it import the same
+}
+
+// given is the name under which the component gives it.
+func (l coreListed) given() string {
+	if l.again == 0 {
+		return l.name
+	}
+	return fmt.Sprintf("%s %d", l.name, l.again+1) // no interface has names with spaces
+}
+
 // coreModule is what a component must know about a module.
 type coreModule struct {
 	sections []wasmbin.Section
 	types    []coreFunc
 	imports  map[string]coreFunc // by "module#name"
+	listed   []coreListed        // the imports in their order
 	funcs    []uint32            // the types of all functions, imported ones first
 	memories []byte              // their flags
 	exports  map[string]coreExport
@@ -150,8 +166,10 @@ func (m *coreModule) readTypes(r *wasmbin.Reader) {
 
 func (m *coreModule) readImports(r *wasmbin.Reader) error {
 	var other []string
+	times := map[string]int{}
 	for range r.Count() {
-		name := r.Name() + "#" + r.Name()
+		module, short := r.Name(), r.Name()
+		name := module + "#" + short
 		switch kind := r.Byte(); kind {
 		case externFunc:
 			index := r.U32()
@@ -164,6 +182,8 @@ func (m *coreModule) readImports(r *wasmbin.Reader) error {
 					return coreErrorf(CoreType, []string{name}, "the module imports a function with two types: %s")
 				}
 				m.imports[name] = m.types[index]
+				m.listed = append(m.listed, coreListed{module, short, index, times[name]})
+				times[name]++
 			}
 		default: // what follows cannot be told without knowing the kind
 			if r.Err == nil {

@@ -76,6 +76,7 @@ type wasiImport struct{ name, signature string }
 
 // The error numbers of preview 1 that the adapter answers with.
 const (
+	errnoAgain      = 6
 	errnoBadf       = 8
 	errnoInval      = 28
 	errnoIo         = 29
@@ -106,18 +107,21 @@ var adapterHelpers = sync.OnceValue(func() map[string]adapterFunc {
     (global.set $first (i64.load (i32.const 0))) (global.set $second (i64.load (i32.const 8))))`},
 		"$restore": {text: `(func $restore
     (i64.store (i32.const 0) (global.get $first)) (i64.store (i32.const 8) (global.get $second)))`},
-		// The time of a clock in nanoseconds, and -1 for a clock that does not exist.
-		"$time": {uses: "$date $ticks $save $restore", text: `(func $time (param $clock i32) (result i64) (local $t i64)
-    (if (i32.eq (local.get $clock) (i32.const 1)) (then (return (call $ticks))))
-    (if (local.get $clock) (then (return (i64.const -1))))
-    (call $save)
-    (call $date (i32.const 0))
-    (local.set $t (i64.add (i64.mul (i64.load (i32.const 0)) (i64.const 1000000000)) (i64.load32_u (i32.const 8))))
-    (call $restore)
-    (local.get $t))`},
+		// The time of one of both clocks, in nanoseconds.
+		"$time": {uses: "$date $ticks $save $restore", text: `(func $time (param $clock i32) (result i64)
+    (if (i32.eq (local.get $clock) (i32.const 1)) (then
+      (if (i32.eqz (global.get $allocating)) (then (global.set $last-ticks (call $ticks))))
+      (return (global.get $last-ticks))))
+    (if (i32.eqz (global.get $allocating)) (then
+      (call $save)
+      (call $date (i32.const 0))
+      (global.set $last-date (i64.add (i64.mul (i64.load (i32.const 0)) (i64.const 1000000000)) (i64.load32_u (i32.const 8))))
+      (call $restore)))
+    (global.get $last-date))`},
 		// WASI 0.2 takes at most 4,096 bytes at once.
 		"$write": {uses: "$get-stdout $get-stderr $put $drop-error $save $restore", text: fmt.Sprintf(`(func $write (param $fd i32) (param $at i32) (param $left i32) (result i32)
     (local $stream i32) (local $n i32) (local $failed i32) (local $closed i32) (local $error i32)
+    (if (global.get $allocating) (then (return (i32.const %d))))
     (if (i32.eq (local.get $fd) (i32.const 1))
       (then
         (if (i32.eqz (global.get $stdout)) (then (global.set $stdout (call $get-stdout))))
@@ -141,7 +145,7 @@ var adapterHelpers = sync.OnceValue(func() map[string]adapterFunc {
       (local.set $at (i32.add (local.get $at) (local.get $n)))
       (local.set $left (i32.sub (local.get $left) (local.get $n)))
       (br $next)))
-    (i32.const 0))`, errnoPipe, errnoIo)},
+    (i32.const 0))`, errnoAgain, errnoPipe, errnoIo)},
 		// How long a subscription of poll_oneoff waits in nanoseconds, and -1 for a clock that does not exist.
 		"$wait": {uses: "$time", text: `(func $wait (param $at i32) (result i64) (local $t i64) (local $now i64)
     (if (i32.gt_u (i32.load offset=16 (local.get $at)) (i32.const 1)) (then (return (i64.const -1))))
@@ -170,6 +174,7 @@ var preview1Funcs = sync.OnceValue(func() map[string]adapterFunc {
 		"sched_yield":       {results: one, text: `(i32.const 0)`},
 		"clock_res_get": {params: types("ii"), results: one, uses: "$tick $date-precision $save $restore", text: fmt.Sprintf(`(local $t i64)
     (if (i32.gt_u (local.get 0) (i32.const 1)) (then (return (i32.const %d))))
+    (if (global.get $allocating) (then (return (i32.const %d))))
     (if (local.get 0)
       (then (local.set $t (call $tick)))
       (else
@@ -178,12 +183,13 @@ var preview1Funcs = sync.OnceValue(func() map[string]adapterFunc {
         (local.set $t (i64.add (i64.mul (i64.load (i32.const 0)) (i64.const 1000000000)) (i64.load32_u (i32.const 8))))
         (call $restore)))
     (i64.store (local.get 1) (local.get $t))
-    (i32.const 0)`, errnoInval)},
+    (i32.const 0)`, errnoInval, errnoAgain)},
 		"clock_time_get": {params: types("iIi"), results: one, uses: "$time", text: fmt.Sprintf(`
     (if (i32.gt_u (local.get 0) (i32.const 1)) (then (return (i32.const %d))))
     (i64.store (local.get 2) (call $time (local.get 0)))
     (i32.const 0)`, errnoInval)},
-		"random_get": {params: types("ii"), results: one, uses: "$random", text: `(local $r i64)
+		"random_get": {params: types("ii"), results: one, uses: "$random", text: fmt.Sprintf(`(local $r i64)
+    (if (global.get $allocating) (then (return (i32.const %d))))
     (block $done (loop $next
       (br_if $done (i32.lt_u (local.get 1) (i32.const 8)))
       (i64.store (local.get 0) (call $random))
@@ -198,7 +204,7 @@ var preview1Funcs = sync.OnceValue(func() map[string]adapterFunc {
       (local.set 0 (i32.add (local.get 0) (i32.const 1)))
       (local.set 1 (i32.sub (local.get 1) (i32.const 1)))
       (br $next)))
-    (i32.const 0)`},
+    (i32.const 0)`, errnoAgain)},
 		"proc_exit": {params: types("i"), uses: "$exit", text: `(call $exit (i32.ne (local.get 0) (i32.const 0))) unreachable`},
 		"fd_close": {params: types("i"), results: one, uses: "$open", text: fmt.Sprintf(`
     (if (i32.eqz (call $open (local.get 0))) (then (return (i32.const %d))))
@@ -263,9 +269,10 @@ var preview1Funcs = sync.OnceValue(func() map[string]adapterFunc {
       (local.set $i (i32.add (local.get $i) (i32.const 1)))
       (br $next)))
     (if (i32.eqz (local.get $events)) (then
-      (local.set $pollable (call $after (local.get $least)))
-      (call $block (local.get $pollable))
-      (call $drop-pollable (local.get $pollable))
+      (if (i32.eqz (global.get $allocating)) (then
+        (local.set $pollable (call $after (local.get $least)))
+        (call $block (local.get $pollable))
+        (call $drop-pollable (local.get $pollable))))
       (call $event (local.get $first) (local.get 1) (i32.const 0))
       (local.set $events (i32.const 1))))
     (i32.store (local.get 3) (local.get $events))
@@ -328,10 +335,24 @@ func types(letters string) []abi.CoreType {
 
 // adapter is a core module that implements functions of preview 1 with functions of WASI 0.2. It imports the guest's memory as
 // "guest" "memory", and the functions from "world". It has no authority: what they do is up to the host.
+//
+// While the host calls the guest's allocator, a component may call nothing. Some runtimes ask for the time even then; Go's does, each time it
+// starts a goroutine. So the host calls an allocator that says so to the adapter, which then answers from what it knows: with the time that it
+// gave last, and else with the error "again".
 type adapter struct {
 	exports []string        // in byte order
 	parts   map[string]bool // the helpers, and the functions of WASI 0.2 by identifier
 }
+
+// allocatorText is a core module with the allocator that the host calls.
+const allocatorText = `(module $allocator
+  (import "guest" "cabi_realloc" (func $allocate (param i32 i32 i32 i32) (result i32)))
+  (global $allocating (export "allocating") (mut i32) (i32.const 0))
+  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+    (global.set $allocating (i32.const 1))
+    (call $allocate (local.get 0) (local.get 1) (local.get 2) (local.get 3))
+    (global.set $allocating (i32.const 0))))
+`
 
 func newAdapter(exports []string) *adapter {
 	a := &adapter{exports: slices.Sorted(slices.Values(exports)), parts: map[string]bool{}}
@@ -371,11 +392,14 @@ func (a *adapter) text() string {
 		}
 	}
 	b.WriteString(`  (import "guest" "memory" (memory 0))
+  (import "allocator" "allocating" (global $allocating (mut i32)))
   (global $stdout (mut i32) (i32.const 0))
   (global $stderr (mut i32) (i32.const 0))
   (global $closed (mut i32) (i32.const 0))
   (global $first (mut i64) (i64.const 0))
   (global $second (mut i64) (i64.const 0))
+  (global $last-ticks (mut i64) (i64.const 1))
+  (global $last-date (mut i64) (i64.const 1))
 `)
 	for _, id := range parts {
 		if f, ok := adapterHelpers()[id]; ok {

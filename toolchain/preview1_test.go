@@ -248,6 +248,11 @@ func TestPreview1Values(t *testing.T) {
 			[]uint64{0, 5, 0, 0},
 		},
 		{
+			"a function that is imported twice, as Go does", "fd_write",
+			`(call $errno (call $again (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0))) (call $errno (call $fd_write (i32.const 1) (i32.const 0) (i32.const 0) (i32.const 65536)))`,
+			[]uint64{errnoBadf, 0},
+		},
+		{
 			"polling what is ready, and a file that is not there", "poll_oneoff",
 			`(i64.store (i32.const 65536) (i64.const 7)) (i32.store8 (i32.const 65544) (i32.const 2)) (i32.store (i32.const 65552) (i32.const 1))
 			(i64.store (i32.const 65584) (i64.const 8)) (i32.store8 (i32.const 65592) (i32.const 1)) (i32.store (i32.const 65600) (i32.const 5))
@@ -261,11 +266,38 @@ func TestPreview1Values(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := callCore(t, h, core(importOld(strings.Fields(test.uses)...), "", test.body))
+			uses := importOld(strings.Fields(test.uses)...)
+			if strings.Contains(test.body, "$again") {
+				uses += `(import "wasi_snapshot_preview1" "fd_write" (func $again (param i32 i32 i32 i32) (result i32)))`
+			}
+			got, err := callCore(t, h, core(uses, "", test.body))
 			if err != nil || !slices.Equal(got, test.want) {
 				t.Errorf("%v, %d, want %d", err, got, test.want)
 			}
 		})
+	}
+}
+
+// While the host calls the allocator, a component may call nothing. The adapter answers all the same.
+func TestPreview1Allocating(t *testing.T) {
+	h := newTestHost(t)
+	text := core(importOld("clock_time_get", "clock_res_get", "random_get", "fd_write", "poll_oneoff"), "",
+		`(call $number (i64.load (i32.const 66000))) (call $number (i64.load (i32.const 66008)))
+		(call $errno (i32.load (i32.const 66020))) (call $errno (i32.load (i32.const 66024))) (call $errno (i32.load (i32.const 66028)))
+		(call $errno (i32.load (i32.const 66032))) (call $errno (i32.load (i32.const 66036)))
+		(call $errno (call $clock_time_get (i32.const 1) (i64.const 0) (i32.const 66000))) (call $errno (i64.gt_u (i64.load (i32.const 66000)) (i64.const 1)))`)
+	text = strings.Replace(text, `(export "cabi_realloc") (param i32 i32 i32 i32) (result i32)`, `(export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+		(drop (call $clock_time_get (i32.const 1) (i64.const 0) (i32.const 66000)))
+		(drop (call $clock_time_get (i32.const 0) (i64.const 0) (i32.const 66008)))
+		(i32.store (i32.const 66020) (call $clock_res_get (i32.const 0) (i32.const 66016)))
+		(i32.store (i32.const 66024) (call $random_get (i32.const 65900) (i32.const 4)))
+		(i32.store (i32.const 65800) (i32.const 1024)) (i32.store (i32.const 65804) (i32.const 1))
+		(i32.store (i32.const 66028) (call $fd_write (i32.const 1) (i32.const 65800) (i32.const 1) (i32.const 65900)))
+		(i64.store (i32.const 65736) (i64.const 1000000))
+		(i32.store (i32.const 66032) (call $poll_oneoff (i32.const 65712) (i32.const 65904) (i32.const 1) (i32.const 66036)))`, 1)
+	got, err := callCore(t, h, text)
+	if want := []uint64{1, 1, errnoAgain, errnoAgain, errnoAgain, 0, 1, 0, 1}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %d, want %d", err, got, want)
 	}
 }
 
