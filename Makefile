@@ -4,6 +4,8 @@ GOVULNCHECK   := go run golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 # The other modules of this repository. Programs that embed Stile, and users of stile alone, do not get their dependencies.
 MODULES := bench extension/pack/sigstore
+# Guests in Go, which only compile to WebAssembly.
+GUESTS := guest-sdk/go guest-sdk/testdata/go examples/notes/go
 in_modules = set -e; for m in $(MODULES); do (cd $$m && $(1)); done
 # Omits debugger tables (panics keep function names and line numbers). With GNU ld, also omits engine functions that nothing calls.
 comma := ,
@@ -44,6 +46,7 @@ fmt-check:
 vet:
 	go vet -tags long,packed ./...
 	$(call in_modules,go vet ./...)
+	set -e; for m in $(GUESTS); do (cd $$m && GOOS=wasip1 GOARCH=wasm go vet ./...); done
 
 lint: ## run the linters
 	$(GOLANGCI_LINT) run
@@ -55,6 +58,7 @@ tidied = ! go mod tidy -e -diff | grep '^[-+][^-+]' | grep -v github.com/google/
 tidy-check:
 	$(tidied)
 	cd examples/embed && $(tidied)
+	set -e; for m in $(GUESTS); do (cd $$m && $(tidied)); done
 	$(call in_modules,$(tidied))
 	go mod verify
 
@@ -88,7 +92,7 @@ test-embed: ## vet and test the example program that embeds Stile (a separate mo
 # The examples' compiler also checks the prelude.
 test-types: ## check the types of the TypeScript examples, the SDK and the prelude
 	cd examples && npm ci --ignore-scripts --no-audit --no-fund
-	cd examples && npx --no-install tsc -p . && npx --no-install tsc -p embed && npx --no-install tsc -p ../toolchain/prelude && npx --no-install tsc -p ../ladder
+	cd examples && npx --no-install tsc -p . && npx --no-install tsc -p embed && npx --no-install tsc -p notes && npx --no-install tsc -p ../toolchain/prelude && npx --no-install tsc -p ../ladder
 
 long: ## run the tests that take minutes, in all packages or in PACKAGES; writes bench/results/long.json, which you commit
 	go -C bench run ./long $(PACKAGES)

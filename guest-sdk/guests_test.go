@@ -1,0 +1,277 @@
+// Package guests tests the SDKs: guests in every language do the same.
+package guests
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/capabilities/blob"
+	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/console"
+	httpcap "github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/cache/cachetest"
+	"github.com/stilehost/stile/toolchain"
+)
+
+type languages struct {
+	host  *host.Host
+	tools *toolchain.Toolchain
+}
+
+func newLanguages(t *testing.T) *languages {
+	t.Helper()
+	cacheDir, keyDir := cachetest.Dirs(t)
+	h, err := host.New(t.Context(), host.Options{CacheDir: cacheDir, KeyDir: keyDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools, err := toolchain.New(t.Context(), h, toolchain.Options{CacheDir: cacheDir, KeyDir: keyDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(tools.Close(), h.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return &languages{h, tools}
+}
+
+// typescript builds a guest from a file.
+func (l *languages) typescript(t *testing.T, file string) *host.Component {
+	t.Helper()
+	source, tree, err := toolchain.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := l.tools.Build(t.Context(), source)
+	if err := errors.Join(err, tree.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, c) })
+	return c
+}
+
+// golang builds a guest from the folder of a module.
+func (l *languages) golang(t *testing.T, folder string) *host.Component {
+	t.Helper()
+	core := filepath.Join(t.TempDir(), "core.wasm")
+	build := exec.CommandContext(t.Context(), "go", "build", "-C", folder, "-buildmode=c-shared", "-ldflags=-s -w", "-o", core, ".")
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOWORK=off")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, output)
+	}
+	return l.core(t, core)
+}
+
+// core loads a guest from a core module.
+func (l *languages) core(t *testing.T, file string) *host.Component {
+	t.Helper()
+	wasm, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	component, err := toolchain.Componentize(toolchain.ExtensionWorld(l.host.WIT()), wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := l.host.Load(t.Context(), component)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, c) })
+	return c
+}
+
+func closed(t *testing.T, c io.Closer) {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// kindOf names the kind of a call's error in a case.
+func kindOf(err error) string {
+	var (
+		input   *host.InputError
+		unknown *host.UnknownToolError
+		denied  *host.DeniedError
+		guest   *host.GuestError
+		trap    *host.TrapError
+	)
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &input):
+		return "input"
+	case errors.As(err, &unknown):
+		return "unknown"
+	case errors.As(err, &denied):
+		return "denied"
+	case errors.As(err, &guest):
+		return "guest"
+	case errors.As(err, &trap):
+		return "trap"
+	default:
+		return "host"
+	}
+}
+
+// The example gives the same results in every language, one case after the other in one workspace.
+func TestNotes(t *testing.T) {
+	l := newLanguages(t)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/redirect" {
+			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprintf(w, "%s %s %s", r.Method, r.URL.Path, body) //nolint:errcheck // the test sees what is missing
+	}))
+	defer site.Close()
+	text, err := os.ReadFile(filepath.Join("..", "examples", "notes", "cases.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Tool           string
+		Input, Output  json.RawMessage
+		Error, Message string
+	}
+	if err := json.Unmarshal(bytes.ReplaceAll(text, []byte("SITE"), []byte(site.URL)), &cases); err != nil {
+		t.Fatal(err)
+	}
+	port := site.Listener.Addr().(*net.TCPAddr).AddrPort().Port()
+	grant := func(path string) httpcap.Rule {
+		return httpcap.Rule{Scheme: "http", Host: "127.0.0.1", Port: port, Methods: []string{"POST"}, Path: path}
+	}
+	for name, build := range map[string]func(*testing.T) *host.Component{
+		"typescript": func(t *testing.T) *host.Component {
+			return l.typescript(t, filepath.Join("..", "examples", "notes", "notes.ts"))
+		},
+		"go": func(t *testing.T) *host.Component { return l.golang(t, filepath.Join("..", "examples", "notes", "go")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := build(t)
+			store, err := workspace.Open(t.Context(), filepath.Join(t.TempDir(), "notes.db"), workspace.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closed(t, store)
+			env := host.Env{"notes": store.Workspace("notes"), "site": httpcap.Allow(grant("/notes"), grant("/redirect"))}
+			for _, test := range cases {
+				out, err := c.Call(t.Context(), test.Tool, test.Input, env)
+				if kind := kindOf(err); kind != test.Error || err != nil && !strings.Contains(err.Error(), test.Message) {
+					t.Errorf("%s %s: %v, want %q %s", test.Tool, test.Input, err, test.Error, test.Message)
+					continue
+				}
+				if err == nil && !same(t, out, test.Output) {
+					t.Errorf("%s %s: %s, want %s", test.Tool, test.Input, out, test.Output)
+				}
+			}
+		})
+	}
+}
+
+func same(t *testing.T, a, b []byte) bool {
+	t.Helper()
+	normal := func(text []byte) string {
+		var v any
+		if err := json.Unmarshal(text, &v); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		out, err := json.Marshal(v)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(out)
+	}
+	return normal(a) == normal(b)
+}
+
+// What the Go runtime needs works, and what a guest must not have is not there.
+func TestGo(t *testing.T) {
+	c := newLanguages(t).golang(t, filepath.Join("testdata", "go"))
+	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "kv.db"), kv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, store)
+	var mu sync.Mutex
+	var logged []string
+	env := host.Env{
+		"data": store.Bucket("data"), "blobs": blob.NewStore(blob.StoreOptions{}), "random": random.System(), "clock": clock.System(),
+		"console": console.To(func(level console.Level, message string) {
+			mu.Lock()
+			defer mu.Unlock()
+			logged = append(logged, fmt.Sprint(level, ": ", message))
+		}),
+	}
+	for _, test := range []struct{ tool, input, output, kind, message string }{
+		{"prints", "{}", "null", "", ""},
+		{"panics", "{}", "", "guest", "the panic's text"},
+		{"exits", "{}", "", "guest", "last words"},
+		{"files", "{}", `"open /etc/passwd: Bad file number; stat .: Bad file number; []; []"`, "", ""},
+		{"sleeps", `{"milliseconds": 20}`, "true", "", ""},
+		{"goroutines", `{"count": 30}`, "435", "", ""},
+		{"values", `{"text": "Žofie"}`, `{"bytes": "xb0=", "names": 5, "size": 8, "text": "Žofie!\n", "type": "text/plain"}`, "", ""},
+		{"passes", "{}", "null", "", ""},
+		{"invalid", "{}", `"true"`, "", ""},
+		{"sleeps", `{"milliseconds": "20"}`, "", "input", "/milliseconds"},
+		{"sleeps", `{"milliseconds": 600000}`, "", "host", "deadline"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		if test.message == "deadline" { // the call ends with its context while the guest sleeps
+			cancel()
+			ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
+		}
+		out, err := c.Call(ctx, test.tool, []byte(test.input), env)
+		cancel()
+		if kind := kindOf(err); kind != test.kind || err != nil && !strings.Contains(err.Error(), test.message) {
+			t.Errorf("%s: %v, want %q %s", test.tool, err, test.kind, test.message)
+		} else if err == nil && !same(t, out, []byte(test.output)) {
+			t.Errorf("%s: %s, want %s", test.tool, out, test.output)
+		}
+	}
+	mu.Lock()
+	if all := strings.Join(logged, "\n"); !strings.Contains(all, "to stdout") || !strings.Contains(all, "to stderr") {
+		t.Errorf("the console has %q", all)
+	}
+	mu.Unlock()
+	one, err := c.Call(t.Context(), "random", []byte("{}"), env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := c.Call(t.Context(), "random", []byte("{}"), env)
+	if err != nil || string(one) == string(other) {
+		t.Errorf("two calls got the same random bytes: %s, %v", one, err)
+	}
+	if out, err := c.Call(t.Context(), "random", []byte("{}"), nil); err == nil || !strings.Contains(err.Error(), "random") {
+		t.Errorf("random bytes without a binding: %s, %v", out, err)
+	}
+	if out, err := c.Call(t.Context(), "goroutines", []byte(`{"count": 1}`), nil); kindOf(err) != "denied" {
+		t.Errorf("kv without a binding: %s, %v", out, err)
+	}
+}
