@@ -57,6 +57,21 @@ func each(n int, f func(i int) []byte) (code []byte) {
 
 func alone(m *testModule) []byte { return componentOf(m.encode()) }
 
+// addresses is a function with sums of integers and a global that never changes, at most m bytes apart from each other, which other code takes.
+func addresses(code func(i int, sum func(i int) []byte) []byte, head, tail func(n int) []byte) func(n, m int) []byte {
+	return func(n, m int) []byte {
+		mod := newModule()
+		base := []byte{0x23, byte(len(mod.globals))}
+		mod.globals = append(mod.globals, cat([]byte{tI32, 0}, zeroOf(tI32), []byte{0x0b}))
+		sum := func(i int) []byte { return cat(base, []byte{0x41}, sleb(1_000_000+i%m*8), []byte{0x6a}) }
+		mod.add(0, nil)
+		mod.add(0, []byte{tI32, tI32}, head(n), each(n, func(i int) []byte { return code(i, sum) }), tail(n))
+		return alone(mod)
+	}
+}
+
+func nothing(int) []byte { return nil }
+
 // readGlobals sets n locals to a global, writeGlobals keeps them live.
 func readGlobals(n int) []byte {
 	return each(n, func(i int) []byte { return cat([]byte{0x23, 0}, set(i)) })
@@ -67,6 +82,26 @@ func writeGlobals(n int) []byte {
 }
 
 var bombs = []bomb{
+	{"addresses to store", 60_000, 1 << 30, addresses(func(i int, sum func(int) []byte) []byte { return cat(sum(2*i), sum(2*i+1), []byte{0x36, 2, 0}) }, nothing, nothing)},
+	{"addresses to store again", 60_000, 30_000, addresses(func(i int, sum func(int) []byte) []byte { return cat(sum(i), sum(i+7), []byte{0x36, 2, 0}) }, nothing, nothing)},
+	{"addresses to store in reverse", 60_000, 1 << 30, addresses(func(i int, sum func(int) []byte) []byte {
+		return cat(sum(i), sum(60_000-i), []byte{0x36, 2, 0})
+	}, nothing, nothing)},
+	{"addresses that wait", 60_000, 1 << 30, addresses(func(i int, sum func(int) []byte) []byte { return sum(i) }, nothing, func(n int) []byte { return times(n/2, []byte{0x36, 2, 0}) })},
+	{"addresses that wait for calls", 30_000, 1 << 30, addresses(func(i int, sum func(int) []byte) []byte { return cat(sum(i), callOf(0)) }, nothing, func(n int) []byte { return times(n/2, []byte{0x36, 2, 0}) })},
+	{"addresses between calls", 40_000, 2_000, addresses(func(i int, sum func(int) []byte) []byte { return cat(sum(i), sum(i+1), []byte{0x36, 2, 0}, callOf(0)) }, nothing, nothing)},
+	{"addresses in branches", 30_000, 3_000, addresses(func(i int, sum func(int) []byte) []byte {
+		return cat(get(0), []byte{0x04, 0x40}, sum(i), sum(i+1), []byte{0x36, 2, 0, 0x0b})
+	}, nothing, nothing)},
+	{"addresses of loads", 40_000, 4_000, addresses(func(i int, sum func(int) []byte) []byte { return cat(sum(i), sum(i+1), []byte{0x28, 2, 0, 0x36, 2, 0}) }, nothing, nothing)},
+	{"addresses in variables", 40_000, 4_000, addresses(func(i int, sum func(int) []byte) []byte {
+		return cat(sum(i), set(i%2), sum(i+1), get(0), []byte{0x36, 2, 0})
+	}, nothing, nothing)},
+	{"addresses in globals", 40_000, 4_000, addresses(func(i int, sum func(int) []byte) []byte { return cat(sum(i), []byte{0x24, 0}) }, nothing, nothing)},
+	{"sums of addresses", 16_000, 4_000, addresses(func(i int, sum func(int) []byte) []byte { return cat(sum(i), []byte{0x6a}) }, func(int) []byte { return get(0) }, func(int) []byte { return []byte{0x24, 0} })},
+	{"differences of addresses", 16_000, 1 << 30, addresses(func(i int, sum func(int) []byte) []byte {
+		return cat(sum(i), sum(3*i), []byte{0x6b}, sum(i), []byte{0x36, 2, 0})
+	}, nothing, nothing)},
 	{"types wide", 500, 990, func(n, m int) []byte {
 		mod := &testModule{types: manyTypes(n, min(m, 990), min(m, 990)+10)}
 		return alone(mod)

@@ -167,7 +167,7 @@ func New(_ context.Context, o Options) (*Host, error) {
 	}
 	poll := funcNamed(known.Interface(abi.PollInterface), "poll")
 	h.poll = &operation{fn: poll, outside: true, polls: true, bounds: bounds(poll, maxLists), execute: pollOperations[poll.Name]}
-	if h.wasi, err = h.worldOperations(); err != nil {
+	if h.wasi, err = h.worldOperations(); err != nil { //nolint:contextcheck // operations have the context of their call
 		return nil, fmt.Errorf("read WIT: %w", err)
 	}
 	if o.CacheDir != "" && o.KeyDir != "" {

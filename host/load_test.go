@@ -21,9 +21,9 @@ func TestSlowCode(t *testing.T) {
 	wide := strings.Repeat(" i32", 1000)
 	for _, c := range []struct{ name, code, want string }{
 		{"many locals", `(func (local` + strings.Repeat(" i32", 2001) + `))`, "more than 2000 locals"},
-		{"many locals in a long function", `(func (local` + strings.Repeat(" i32", 2000) + `)` + strings.Repeat("(drop (i32.const 1))", 5000) + `)`, "takes too long to compile"},
-		{"wide blocks", `(type $wide (func (param` + wide + `) (result` + wide + `)))` + `(func ` + strings.Repeat("(i32.const 1)", 1000) + `(block (type $wide))` + strings.Repeat("(drop (i32.const 1))", 10_000) + `unreachable)`, "takes too long to compile"},
-		{"a long function", `(func ` + strings.Repeat("(drop (i32.const 1))", 90_000) + `)`, "more than 256 KiB"},
+		{"many locals in a long function", `(func (local` + strings.Repeat(" i32", 2000) + `)` + strings.Repeat("(drop (i32.const 1))", 11_000) + `)`, "takes too long to compile"},
+		{"wide blocks", `(type $wide (func (param` + wide + `) (result` + wide + `)))` + `(func ` + strings.Repeat("(i32.const 1)", 1000) + `(block (type $wide))` + strings.Repeat("(drop (i32.const 1))", 25_000) + `unreachable)`, "takes too long to compile"},
+		{"a long function", `(func ` + strings.Repeat("(drop (i32.const 1))", 360_000) + `)`, "more than 1 MiB"},
 		{"many loops", `(func ` + strings.Repeat(loop, 1001) + `)`, "more than 1000 loops"},
 		{"many functions with many loops", strings.Repeat(`(func `+strings.Repeat(loop, 1000)+`)`, 200), "its code takes too long to compile"},
 		{"many uses of a table", `(table 1 funcref) (func ` + strings.Repeat("(drop (table.get 0 (i32.const 0)))", 2001) + `)`, "uses tables more than 2000 times"},

@@ -13,12 +13,13 @@ import (
 )
 
 // Bounds of the code of a component. SpiderMonkey, the largest known guest, has 9 MiB in 12,000 functions of up to 135,000 bytes,
-// 120 locals and 130 loops. QuickJS has 0.5 MiB in 1,700 functions.
+// 120 locals and 130 loops. QuickJS has 0.5 MiB in 1,700 functions. The longest known function, of 420,000 bytes, adjusts CPython's
+// addresses when componentize-py has linked it. The estimate bounds what compiling a function takes, and maxBody and maxFunction only what reading it does.
 const (
 	maxFunctions = 50_000
-	maxBody      = 256 << 10
+	maxBody      = 1 << 20
 	maxLocals    = 2_000
-	maxFunction  = 24_000_000 // bytes times values
+	maxFunction  = 64_000_000 // bytes times values
 	maxLoops     = 1_000      // of a function
 	maxTableUses = 2_000      // of a function
 	maxNested    = 16         // levels of components inside components

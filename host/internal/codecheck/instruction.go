@@ -16,6 +16,7 @@ const (
 	moves       class = iota // variables, integer constants, ends of blocks, whatever leaves no code
 	simple                   // integers: bits, conversions; a choice of two
 	sums                     // integers: sums, differences, products; the optimiser reorders chains of them with constants
+	offsets                  // sums of a constant and a global that never changes, which linkers make for addresses
 	rotates                  // rotations, for which the optimiser knows many rules
 	divisions                // integers
 	quotients                // integers, by constants: the compiler makes products of them and computes them as late as possible
@@ -49,6 +50,7 @@ var prices = [classes]price{
 	moves:       {60, 0, 100},
 	simple:      {900, 2.4, 1200},
 	sums:        {14_000, 2.4, 2500},
+	offsets:     {14_000, 0.1, 2500},
 	rotates:     {200_000, 2, 80_000},
 	divisions:   {7_000, 1.3, 3000},
 	quotients:   {7_000, 25, 3000},
@@ -83,6 +85,14 @@ type function struct {
 	again   int   // values that are computed once more, because several branches need them
 	raised  []int // functions that it takes as values
 }
+
+// leaf is an instruction that takes nothing, if it is one of these.
+type leaf uint8
+
+const (
+	integer leaf = 1 + iota
+	lasting      // a global that never changes
+)
 
 // label is an open block.
 type label struct {
@@ -127,12 +137,13 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 	m.again.begin(m, locals, results)
 	called := false
 	fixed, joins := false, 0 // whether the instruction before is a constant; how many values the one before joins
+	var leaves [2]leaf       // the two instructions before
 	for r.Len() > 0 {
 		op := r.Byte()
 		in := *r // reads the operands
 		r.Operands(op)
 		operands := in
-		kind, before := moves, called
+		kind, before, next := moves, called, leaf(0)
 		called = false
 		switch {
 		case op == 0x02: // block
@@ -198,6 +209,9 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 		case op == 0x20, op == 0x41, op == 0x42: // a local, a constant
 		case op == 0x23: // a global
 			kind = loads
+			if global := int(in.U32()); global < len(m.lasting) && m.lasting[global] {
+				next = lasting
+			}
 		case op == 0x24:
 			kind = stores
 		case op == 0x25, op == 0x26:
@@ -254,6 +268,15 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 			}
 		}
 		m.again.step(op, kind, &operands)
+		switch op {
+		case 0x41, 0x42:
+			next = integer
+		case 0x6a, 0x7c:
+			if leaves == [2]leaf{integer, lasting} || leaves == [2]leaf{lasting, integer} {
+				kind, fixed = offsets, true // the compiler makes it where it is used, and keeps nothing for it
+			}
+		}
+		leaves = [2]leaf{leaves[1], next}
 		if !needs(op, kind) {
 			f.kept += joins
 		}

@@ -24,6 +24,7 @@ type moduleCost struct {
 	funcs   []int  // types of functions
 	imports int    // how many of these are imported
 	raised  []bool // functions that can be called from outside
+	lasting []bool // globals that never change
 	start   time.Duration
 	again   *again
 }
@@ -148,7 +149,7 @@ func (m *moduleCost) readImports(r *wasmbin.Reader) error {
 		case 2:
 			r.Limits()
 		case 3:
-			if err := globalType(r); err != nil {
+			if err := m.readGlobalType(r); err != nil {
 				return err
 			}
 		default:
@@ -190,7 +191,7 @@ func (m *moduleCost) readTables(r *wasmbin.Reader) error {
 
 func (m *moduleCost) readGlobals(r *wasmbin.Reader) error {
 	for range r.Count() {
-		if err := globalType(r); err != nil {
+		if err := m.readGlobalType(r); err != nil {
 			return err
 		}
 		m.total.count(1, perGlobal)
@@ -379,10 +380,10 @@ func isReference(r *wasmbin.Reader) bool {
 	return is
 }
 
-func globalType(r *wasmbin.Reader) error {
+func (m *moduleCost) readGlobalType(r *wasmbin.Reader) error {
 	if isReference(r) {
 		return errors.New("a global of its module is a reference, which no component needs")
 	}
-	r.Byte() // mutability
+	m.lasting = append(m.lasting, r.Byte() == 0)
 	return nil
 }

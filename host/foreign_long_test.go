@@ -1,0 +1,94 @@
+//go:build long
+
+package host
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/internal/suite"
+)
+
+// TestLongLongFunction compiles a Rust program with a function of 181 KB in 129 locals.
+func TestLongLongFunction(t *testing.T) {
+	const file = "vendor/js-component-bindgen-component.core.wasm"
+	e := strict()
+	e.check(t, file, componentOf(suite.Package(t, "@bytecodealliance/jco-transpile", file)[file]))
+	e.report(t, 1)
+}
+
+const pythonApp = `
+import json, random
+from wit_world import exports
+from wit_world.exports import tools
+
+class Tools(exports.Tools):
+    def describe(self):
+        return [tools.Definition("t", "", '{"type": "object"}', None, tools.Annotations(False, False, False, False))]
+
+    def call(self, tool, input, env):
+        print("hello")
+        if "fail" in input:
+            raise RuntimeError("boom")
+        return json.dumps(random.SystemRandom().random())
+`
+
+// TestLongPython makes a component of a Python program, and calls it. Its longest function has 420,000 bytes: it adjusts addresses.
+func TestLongPython(t *testing.T) {
+	program, err := exec.LookPath("componentize-py")
+	if err != nil {
+		t.Skip("componentize-py is not installed; to install it: pip install componentize-py==0.25.1")
+	}
+	contract, err := filepath.Abs("../wit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "app.py"), []byte(pythonApp), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-d", contract, "-w", "extension", "componentize", "app", "-o", "app.wasm")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	wasm, err := os.ReadFile(filepath.Join(dir, "app.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := strict()
+	e.check(t, "a component of componentize-py", wasm)
+	e.report(t, 1)
+	h := newHostWith(t, Options{Limits: Limits{Wall: 5 * time.Minute}})
+	c, err := h.Load(t.Context(), wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := Env{"random": random.System()}
+	drawn := map[string]bool{}
+	for range 3 {
+		out, err := c.Call(t.Context(), "t", nil, env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		drawn[string(out)] = true
+	}
+	if len(drawn) != 3 {
+		t.Errorf("calls draw the same numbers: %v", drawn)
+	}
+	_, err = c.Call(t.Context(), "t", []byte(`{"fail": 1}`), env)
+	trap, ok := errors.AsType[*TrapError](err)
+	if !ok || !strings.HasPrefix(trap.Output, "hello\n") || !strings.Contains(trap.Output, "RuntimeError: boom") {
+		t.Errorf("an exception ends the call with %v", err)
+	}
+	if _, err := c.Call(t.Context(), "t", nil, nil); !errors.Is(err, abi.ErrDenied) {
+		t.Errorf("without a binding of random: %v", err)
+	}
+}
