@@ -132,11 +132,12 @@ type searcher struct {
 	text             int              // bytes of lines in page
 	paths            int              // bytes of paths in page
 	room             int64            // how many the page may take
-	ahead            map[int64][]byte // contents that were read together
+	together         []*node          // files that were read together last
+	ahead            map[int64][]byte // their contents
 }
 
 func (d *Directory) searcher(pattern string, search Search, limit uint32) (*searcher, error) {
-	s := &searcher{context: int(search.Context), limit: int(min(limit, maxEntries)), room: math.MaxInt64}
+	s := &searcher{context: int(search.Context), limit: int(min(limit, maxEntries)), room: math.MaxInt64, ahead: map[int64][]byte{}}
 	var err error
 	if s.include, err = d.globs(search.Include...); err != nil {
 		return nil, err
@@ -197,10 +198,11 @@ func (s *searcher) open(path string, next []dirent) (*node, error) {
 		return n, nil
 	}
 	directory, _ := split(path)
-	var some []*node
+	everything := len(s.include.all) == 0 && len(s.exclude.all) == 0 // then no paths need to be made
+	some := s.together[:0]
 	size := uint64(0)
 	for _, c := range next {
-		if c.Status.Size > chunkSize || !s.wants(directory+"/"+c.Name, c) {
+		if c.Status.Size > chunkSize || c.Status.Kind != KindFile || !everything && !s.wants(directory+"/"+c.Name, c) {
 			continue
 		}
 		if size += c.Status.Size; size > aheadBytes && len(some) > 0 || len(some) == aheadFiles {
@@ -208,9 +210,9 @@ func (s *searcher) open(path string, next []dirent) (*node, error) {
 		}
 		some = append(some, c.node)
 	}
-	var err error
-	s.ahead, err = s.contents(some)
-	return n, err
+	s.together = some
+	clear(s.ahead)
+	return n, s.contents(some, s.ahead)
 }
 
 // pieces are those of the content of a file from an offset on.

@@ -69,6 +69,7 @@ type replaced struct {
 	id   int64
 	Status
 	content int64
+	bytes   []byte // of a small content
 }
 
 // follow says that a transaction of this process on a workspace of a version changed no nodes, except for a file that got another content.

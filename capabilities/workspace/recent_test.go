@@ -66,7 +66,8 @@ func TestRecentIsCommitted(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		all, err := o.contents([]*node{n})
+		all := map[int64][]byte{}
+		err = o.contents([]*node{n}, all)
 		if lost = n.bytes; err != nil || string(all[lost]) != "lost" {
 			t.Errorf("read %q, %v", all[lost], err)
 		}
@@ -142,5 +143,48 @@ func TestRecentIsUsed(t *testing.T) {
 	found, err := d.Grep(t.Context(), "text", Search{}, 1, nil)
 	if text, failed := d.Read(t.Context(), "a"); errors.Join(err, failed) != nil || text != "text" || len(found.Matches) != 1 {
 		t.Errorf("read %q, found %v, %v", text, found, err)
+	}
+}
+
+// TestWrittenIsRecent keeps what this process gave to a file, once it is committed.
+func TestWrittenIsRecent(t *testing.T) {
+	s := openedStore(t, filepath.Join(t.TempDir(), "db"))
+	d := s.Workspace("w")
+	undone := errors.New("undone")
+	var lost int64
+	if err := d.Write(t.Context(), "a", "one"); err != nil {
+		t.Fatal(err)
+	}
+	err := d.update(t.Context(), "write", func(o *op) error {
+		n, err := o.lookup("/a")
+		if err == nil {
+			err = o.put("/a", n, 4, strings.NewReader("lost"))
+		}
+		lost = o.files.(*tree).replaced.content
+		return errors.Join(err, undone)
+	})
+	if !errors.Is(err, undone) {
+		t.Fatal(err)
+	}
+	if bytes, has := s.recent.get(lost); has {
+		t.Errorf("%q is kept, which was never committed", bytes)
+	}
+	for _, text := range []string{"two", "three"} {
+		if err := d.Write(t.Context(), "a", text); err != nil {
+			t.Fatal(err)
+		}
+		err := d.view(t.Context(), "read", func(o *op) error {
+			n, err := o.lookup("/a")
+			if err != nil {
+				return err
+			}
+			if bytes, has := s.recent.get(n.bytes); !has || string(bytes) != text {
+				t.Errorf("after %q: %q, %v", text, bytes, has)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -53,6 +53,10 @@ func TestReplace(t *testing.T) {
 				t.Errorf("%.20q: %v", step.text, err)
 			}
 		}
+		expect(t, "nothing there", replace("new/a", "x", new(digestOf(""))), abi.ErrConflict, "is gone")
+		if _, err := d.Stat(ctx, "new"); !errors.Is(err, abi.ErrNotFound) {
+			t.Errorf("a refused call made a directory: %v", err)
+		}
 		if err := d.WriteBytes(ctx, "binary", []byte{0xff, 0}); err != nil {
 			t.Fatal(err)
 		}

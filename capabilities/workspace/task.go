@@ -390,6 +390,9 @@ func (v *stored) transact(ctx context.Context, base string, f func(*tree) error)
 		after, err = t.settle()
 		return err
 	})
+	if err == nil && t.replaced != nil && t.replaced.bytes != nil {
+		v.store.recent.put(t.replaced.content, t.replaced.bytes)
+	}
 	// A workspace without a version may have no row that counts.
 	if err == nil && t.before.version > 0 && (t.nodes == 0 || t.nodes == 1 && t.replaced != nil) {
 		v.store.listings.follow(v.name, t.before.version, t.replaced)

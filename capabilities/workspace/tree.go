@@ -158,8 +158,7 @@ func (t *tree) list(path, after string, limit int) ([]dirent, error) {
 	return all, nil
 }
 
-func (t *tree) contents(all []*node) (map[int64][]byte, error) {
-	found := make(map[int64][]byte, len(all))
+func (t *tree) contents(all []*node, to map[int64][]byte) error {
 	var missing []int64
 	for _, n := range all {
 		bytes, has := t.store.recent.get(n.bytes)
@@ -167,14 +166,14 @@ func (t *tree) contents(all []*node) (map[int64][]byte, error) {
 			missing = append(missing, n.bytes)
 			continue
 		}
-		found[n.bytes] = bytes
+		to[n.bytes] = bytes
 	}
 	if len(missing) == 0 {
-		return found, nil
+		return nil
 	}
 	list, err := json.Marshal(missing)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for row, err := range t.conn.Rows(t.ctx, `SELECT id, bytes FROM content WHERE id IN (SELECT value FROM json_each(?))`, string(list)) {
 		var id int64
@@ -183,12 +182,12 @@ func (t *tree) contents(all []*node) (map[int64][]byte, error) {
 			err = row.Scan(&id, &bytes)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		found[id] = bytes
+		to[id] = bytes
 		t.keep(id, bytes)
 	}
-	return found, nil
+	return nil
 }
 
 // keep remembers a content. In a writing transaction, it may not be committed.
@@ -406,7 +405,11 @@ func (t *tree) writeRow(path string, n *node, data []byte) error {
 	if _, err := t.exec(`INSERT INTO content VALUES (?1, ?2, coalesce(?3, x''))`, id, len(data), data); err != nil {
 		return err
 	}
-	return t.assign(path, n, id, int64(len(data)))
+	err = t.assign(path, n, id, int64(len(data)))
+	if n != nil {
+		t.replaced.bytes = data
+	}
+	return err
 }
 
 // writePieces makes a file of a large content, or replaces the content of n. The first pieces are those of n.
@@ -484,7 +487,7 @@ func (t *tree) assign(path string, n *node, id, size int64) error {
 	}
 	now := t.now()
 	_, err := t.execNodes(`UPDATE node SET size = ?, modified = ?, content = ? WHERE id = ?`, size, now, id, n.id)
-	t.replaced = &replaced{t.base + path, n.id, Status{Size: uint64(size), Modified: uint64(now)}, id}
+	t.replaced = &replaced{full: t.base + path, id: n.id, Status: Status{Size: uint64(size), Modified: uint64(now)}, content: id}
 	return err
 }
 

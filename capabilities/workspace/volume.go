@@ -36,8 +36,8 @@ type files interface {
 	reach(place string, names []string) (n *node, taken int, err error)
 	// entries returns at most limit entries of a directory whose names come after a name, in byte order.
 	entries(path, after string, limit int) ([]dirent, error)
-	// contents returns what files of at most chunkSize hold, by the identifiers of their contents. On disk it returns nothing.
-	contents(all []*node) (map[int64][]byte, error)
+	// contents adds what files of at most chunkSize hold, by the identifiers of their contents. On disk it adds nothing.
+	contents(all []*node, to map[int64][]byte) error
 	// content yields the bytes of a file from an offset on. A piece is valid until the next one is requested.
 	content(path string, n *node, offset int64) iter.Seq2[[]byte, error]
 

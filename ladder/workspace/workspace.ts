@@ -334,7 +334,8 @@ async function opened(workspace: Workspace, path: string, max = wholeFile): Prom
   }
 }
 
-const numbered = (n: number, text: string) => `${String(n).padStart(6)}\t${text}`;
+/** A line with its number in six places, with few steps, because an answer has many. */
+const numbered = (n: number, text: string) => (n < 10 ? `     ${n}\t${text}` : n < 100 ? `    ${n}\t${text}` : `${String(n).padStart(6)}\t${text}`);
 
 /** The answer with a line from a character on. */
 function partOfLine(file: string, lines: string[], number: number, column: number, most: number = defaultTokens): string {
