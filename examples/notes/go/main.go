@@ -10,6 +10,25 @@ import (
 	stile "github.com/stilehost/stile/guest-sdk/go"
 )
 
+type note struct {
+	Title string `json:"title" pattern:"^[a-z0-9-]{1,64}$"`
+	Text  string `json:"text"`
+}
+
+type search struct {
+	Pattern string `json:"pattern"`
+}
+
+type edit struct {
+	Title string `json:"title" pattern:"^[a-z0-9-]{1,64}$"`
+	Old   string `json:"old"`
+	New   string `json:"new"`
+}
+
+type target struct {
+	URL string `json:"url"`
+}
+
 type match struct {
 	Title string `json:"title"`
 	Line  uint32 `json:"line"`
@@ -30,10 +49,7 @@ func init() {
 
 func main() {}
 
-func addNote(env *stile.Env, in struct {
-	Title string `json:"title" pattern:"^[a-z0-9-]{1,64}$"`
-	Text  string `json:"text"`
-}) (any, error) {
+func addNote(env *stile.Env, in note) (any, error) {
 	notes, err := env.Workspace("notes")
 	if err != nil {
 		return nil, err
@@ -41,9 +57,7 @@ func addNote(env *stile.Env, in struct {
 	return map[string]string{"title": in.Title}, notes.Append(in.Title+".md", in.Text+"\n")
 }
 
-func searchNotes(env *stile.Env, in struct {
-	Pattern string `json:"pattern"`
-}) ([]match, error) {
+func searchNotes(env *stile.Env, in search) ([]match, error) {
 	notes, err := env.Workspace("notes")
 	if err != nil {
 		return nil, err
@@ -59,11 +73,7 @@ func searchNotes(env *stile.Env, in struct {
 	return matches, nil
 }
 
-func editNote(env *stile.Env, in struct {
-	Title string `json:"title" pattern:"^[a-z0-9-]{1,64}$"`
-	Old   string `json:"old"`
-	New   string `json:"new"`
-}) (string, error) {
+func editNote(env *stile.Env, in edit) (string, error) {
 	notes, err := env.Workspace("notes")
 	if err != nil {
 		return "", err
@@ -74,9 +84,7 @@ func editNote(env *stile.Env, in struct {
 	return notes.Read(in.Title + ".md")
 }
 
-func postSummary(env *stile.Env, in struct {
-	URL string `json:"url"`
-}) (posted, error) {
+func postSummary(env *stile.Env, in target) (posted, error) {
 	notes, err := env.Workspace("notes")
 	if err != nil {
 		return posted{}, err
