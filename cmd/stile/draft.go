@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -36,6 +37,9 @@ func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, used s
 	case info.IsDir():
 		dir = name
 		d.Files, err = readFolder(dir, manifest, keep)
+		if component := onlyComponent(d.Files); err == nil && component != "" {
+			err = usagef("%s has no source but a component; name it: stile ext add %s", dir, line(filepath.Join(dir, component), 200))
+		}
 	case isComponent(name):
 		file = filepath.Base(name)
 		d.Component, err = readFile(name, maxComponent)
@@ -114,6 +118,19 @@ func sampleManifest(source string) string {
 
 // isComponent reports whether a file is to be added as a component: WebAssembly by its content or its name.
 func isComponent(name string) bool { return filepath.Ext(name) == ".wasm" || isWasm(name) }
+
+// onlyComponent returns a component of a folder that has no source files, or nothing.
+func onlyComponent(files map[string][]byte) (component string) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		switch {
+		case slices.Contains(lifecycle.EntryEndings(), path.Ext(name)):
+			return ""
+		case path.Ext(name) == ".wasm" && component == "":
+			component = name
+		}
+	}
+	return component
+}
 
 // nameComponent adds the file's name to the problem of a component.
 func nameComponent(err error, file string) error {

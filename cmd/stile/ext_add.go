@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,13 @@ func (f addFlags) fill(s *streams, e *extensions, d *lifecycle.Draft) (err error
 	}
 	d.Author, err = e.author()
 	d.Via, d.AllowFresh = s.via(), f.AllowFresh
-	d.Progress = func(stage extension.Stage) { e.progress(stages[stage]) }
+	d.Progress = func(stage extension.Stage) {
+		text := stages[stage]
+		if d.Component != nil {
+			text = cmp.Or(componentStages[stage], text)
+		}
+		e.progress(text)
+	}
 	return err
 }
 
@@ -48,6 +55,13 @@ var stages = map[extension.Stage]string{
 	extension.StageReport:   "Looking through the code ...",
 	extension.StageTest:     "Running its tests ...",
 	extension.StagePolicy:   "Asking the policy ...",
+}
+
+// componentStages are the words for a component without source, where they differ.
+var componentStages = map[extension.Stage]string{
+	extension.StageValidate: "Checking the manifest and the component ...",
+	extension.StageImage:    "Compiling, and asking it for its tools ...",
+	extension.StageReport:   "Looking at its imports ...",
 }
 
 // finish reports warnings about npm packages and bindings, asks the person at the terminal to approve a waiting version, and prints the

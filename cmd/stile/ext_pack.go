@@ -213,6 +213,7 @@ func (c *extImport) Run(ctx context.Context, s *streams) error {
 		if in.pack.HasSource() {
 			in.pack.Component = nil // likewise, and it is built here
 		}
+		d.Component = in.pack.Component
 		d.Origin = "the pack " + line(c.File, 200)
 		w, err := e.Import(ctx, in.pack, d)
 		if err != nil {

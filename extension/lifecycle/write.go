@@ -126,22 +126,22 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 	if err != nil {
 		return nil, err
 	}
-	resolve, assemble := b.resolve, b.assemble
+	stages := extension.Stages(d.Types)
 	if d.Component != nil { // nothing is resolved or built
-		resolve, assemble = skip, skip
+		stages = slices.DeleteFunc(stages, func(s extension.Stage) bool { return s == extension.StageResolve || s == extension.StageBundle })
 		b.draft.reason = cut("a component without source, from " + cmp.Or(d.Origin, "its bytes alone"))
 	}
 	work := map[extension.Stage]func(context.Context) error{
 		extension.StageValidate: b.validate,
-		extension.StageResolve:  resolve,
-		extension.StageBundle:   assemble,
+		extension.StageResolve:  b.resolve,
+		extension.StageBundle:   b.assemble,
 		extension.StageTypes:    b.types,
 		extension.StageImage:    b.describe,
 		extension.StageReport:   b.report,
 		extension.StageTest:     b.test,
 		extension.StagePolicy:   b.decide,
 	}
-	for _, stage := range extension.Stages(d.Types) {
+	for _, stage := range stages {
 		if d.Progress != nil {
 			d.Progress(stage)
 		}
@@ -167,9 +167,6 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 	}
 	return b.written, m.Refresh(context.WithoutCancel(ctx))
 }
-
-// skip is a stage that does not apply.
-func skip(context.Context) error { return nil }
 
 // build is a draft on its way through the stages.
 type build struct {
@@ -580,9 +577,13 @@ func countRefusal(ctx context.Context, c *sqlite.Conn, now time.Time, e Entry) (
 
 // refused records that a draft failed, or that its author gave up, and joins everything that its author can correct in one error.
 func (m *Manager) refused(ctx context.Context, d Draft, b *build, stage extension.Stage, err error) error {
+	given := err
 	err = Mendable(stage, err)
 	reason := "given up"
 	if problems, ok := errors.AsType[*extension.ProblemsError](err); ok {
+		if d.Component != nil && stage == extension.StageImage && Sort(given).Kind == FailureLimit {
+			problems.Problems[0].Fix = "a describe that needs less"
+		}
 		reason = problems.Problems[0].Text
 	} else if ctx.Err() == nil {
 		return err // the author's build is not at fault

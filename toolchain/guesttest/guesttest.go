@@ -97,15 +97,22 @@ func (g Guest) Core() string {
 // Component returns the component.
 func (g Guest) Component(t testing.TB) []byte {
 	t.Helper()
+	return Componentize(t, WAT(t, g.Core()), g.Exports...)
+}
+
+// Componentize makes a component of a core module of any compiler. It may import every interface of stile:capability, and also exports
+// these interfaces.
+func Componentize(t testing.TB, core []byte, exports ...string) []byte {
+	t.Helper()
 	known, err := abi.ParseCapability(wit.Capability(), wit.Extension())
 	if err != nil {
 		t.Fatal(err)
 	}
 	world := *known.World("stile:extension/with-everything@0.1.0")
-	for _, name := range g.Exports {
+	for _, name := range exports {
 		world.Exports = append(slices.Clone(world.Exports), known.Interface(name))
 	}
-	component, err := toolchain.Componentize(&world, WAT(t, g.Core()))
+	component, err := toolchain.Componentize(&world, core)
 	if err != nil {
 		t.Fatal(err)
 	}
