@@ -180,8 +180,11 @@ func (c *call) first(of *Component, x export, prepare func(*call) ([]abi.Value, 
 	return c.finished(x.in(c.instance, args...))
 }
 
-// finished follows an export that has returned v or err.
+// finished follows an export that has returned v or err. The text of a guest that only waits goes on later, whatever it announced.
 func (c *call) finished(v abi.Value, err error) (abi.Value, error) {
+	if err == nil && c.on && resting(v) {
+		return v, nil
+	}
 	return v, errors.Join(err, c.finishText(err))
 }
 

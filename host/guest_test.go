@@ -82,6 +82,7 @@ var imports = map[string]string{
 	"lend":      `"stile:capability/code@0.1.0" "put" (func $lend (param i32 i32 i32 i32 i32))`,
 	"run":       `"stile:capability/code@0.1.0" "[method]runner.start" (func $run (param i32 i32 i32 i32 i32 i32 i32 i32 i32))`,
 	"drop-poll": `"stile:capability/poll@0.1.0" "[resource-drop]pollable" (func $drop-poll (param i32))`,
+	"fd-write":  `"wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32))`,
 	"drop":      `"test:cap/box@1.0.0" "[resource-drop]box" (func $drop (param i32))`,
 }
 

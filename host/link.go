@@ -27,6 +27,8 @@ type ImportedFunc struct {
 	Handle string
 	// Answer says what a function of the empty world does. It is empty for those of capabilities.
 	Answer string
+	// Uses is the interface of capabilities whose binding a function of the empty world uses if the call has one. It may be empty.
+	Uses string
 }
 
 // linking is a component's linker while it is built.

@@ -54,16 +54,21 @@ func (c *call) waits(v abi.Value, err error) (waits bool, _ abi.Value, _ error) 
 		return false, nil, err
 	}
 	outcome := v.(abi.Variant)
-	if outcome.Case != 0 {
+	switch {
+	case outcome.Case != 0:
 		return false, outcome, nil
-	}
-	if output := outcome.Value.(abi.Variant); output.Case != 0 {
-		return false, okResult(output.Value), nil
-	}
-	if c.parked == nil {
+	case !resting(v):
+		return false, okResult(outcome.Value.(abi.Variant).Value), nil
+	case c.parked == nil:
 		return false, nil, &TrapError{Reason: "the guest waits, but for nothing that it announced"}
 	}
 	return true, nil, nil
+}
+
+// resting reports whether the result of a step says that the guest waits.
+func resting(v abi.Value) bool {
+	outcome := v.(abi.Variant)
+	return outcome.Case == 0 && outcome.Value.(abi.Variant).Case == 0
 }
 
 // pause is the first part of a wait. It waits for a moment. If nothing is ready then, it packs the call if it can, and returns what to

@@ -62,7 +62,7 @@ func (l *linking) emptyWorld(instance wasmtime.Item) error {
 				Name: item.Name, Params: paramTypes(f), Result: f.Result,
 				Call: func(s *wasmtime.Store, args []abi.Value) (abi.Value, error) { return answer(s.Data.(*call), args) },
 			})
-			imported.Funcs = append(imported.Funcs, ImportedFunc{Name: item.Name, Answer: says})
+			imported.Funcs = append(imported.Funcs, ImportedFunc{Name: item.Name, Answer: says, Uses: worldFuncs[name+"#"+item.Name].uses})
 		case wasmtime.ItemType:
 		default:
 			return &LoadError{Name: instance.Name + "#" + item.Name, Reason: "only functions, resources and types can be imported"}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/wasmtime"
+	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -59,6 +60,7 @@ type worldFunc struct {
 	answer func(c *call, f *abi.Func, args []abi.Value) (abi.Value, error)
 	// through, if not nil, replaces the gate's call of answer, which is gated. It may use bindings, each through the gate.
 	through func(c *call, gated answer, f *abi.Func, args []abi.Value) (abi.Value, error)
+	uses    string // the interface whose binding through uses
 }
 
 const (
@@ -75,23 +77,23 @@ var worldFuncs = map[string]worldFunc{
 	"wasi:cli/stdout#get-stdout":                     {shape: "func() -> own<output-stream>", says: saysText, answer: textHandle(0)},
 	"wasi:cli/stderr#get-stderr":                     {shape: "func() -> own<output-stream>", says: saysText, answer: textHandle(1)},
 	streamFunc + "check-write":                       {shape: "func(borrow<output-stream>) -> result<u64,variant>", says: "permits 64 KiB to stdout and stderr; closed for others", answer: ofText(checkWrite)},
-	streamFunc + "write":                             {shape: writes, says: saysText + "; closed for others", answer: ofText(writeText), through: thenTell},
-	streamFunc + "blocking-write-and-flush":          {shape: writes, says: saysText + "; closed for others", answer: ofText(writeText), through: thenTell},
+	streamFunc + "write":                             {shape: writes, says: saysText + "; closed for others", answer: ofText(writeText), through: thenTell, uses: consoleInterface},
+	streamFunc + "blocking-write-and-flush":          {shape: writes, says: saysText + "; closed for others", answer: ofText(writeText), through: thenTell, uses: consoleInterface},
 	streamFunc + "flush":                             {shape: flushes, says: "does nothing; closed for others than stdout and stderr", answer: ofText(flushText)},
 	streamFunc + "blocking-flush":                    {shape: flushes, says: "does nothing; closed for others than stdout and stderr", answer: ofText(flushText)},
 	streamFunc + "subscribe":                         {shape: "func(borrow<output-stream>) -> own<pollable>", says: "is ready", answer: readyHandle},
 	"wasi:io/streams#[method]input-stream.subscribe": {shape: "func(borrow<input-stream>) -> own<pollable>", says: "is ready", answer: readyHandle},
-	"wasi:io/poll#[method]pollable.ready":            {shape: "func(borrow<pollable>) -> bool", says: saysClock, answer: pollableReady, through: throughClock(pollableReady)},
-	"wasi:io/poll#[method]pollable.block":            {shape: "func(borrow<pollable>)", says: saysWait, answer: pollableBlock, through: throughClock(pollableBlock)},
-	"wasi:io/poll#poll":                              {shape: "func(list<borrow<pollable>>) -> list<u32>", says: saysWait, answer: pollList, through: throughClock(pollList)},
-	"wasi:clocks/monotonic-clock#now":                {shape: "func() -> u64", says: saysClock, answer: monotonicNow, through: throughClock(monotonicNow)},
+	"wasi:io/poll#[method]pollable.ready":            {shape: "func(borrow<pollable>) -> bool", says: saysClock, answer: pollableReady, through: throughClock(pollableReady), uses: clockInterface},
+	"wasi:io/poll#[method]pollable.block":            {shape: "func(borrow<pollable>)", says: saysWait, answer: pollableBlock, through: throughClock(pollableBlock), uses: clockInterface},
+	"wasi:io/poll#poll":                              {shape: "func(list<borrow<pollable>>) -> list<u32>", says: saysWait, answer: pollList, through: throughClock(pollList), uses: clockInterface},
+	"wasi:clocks/monotonic-clock#now":                {shape: "func() -> u64", says: saysClock, answer: monotonicNow, through: throughClock(monotonicNow), uses: clockInterface},
 	"wasi:clocks/monotonic-clock#resolution":         {shape: "func() -> u64", says: "answers 10 us", answer: monotonicResolution},
-	"wasi:clocks/monotonic-clock#subscribe-instant":  {shape: "func(u64) -> own<pollable>", says: saysWait, answer: subscribeInstant, through: throughClock(subscribeInstant)},
-	"wasi:clocks/monotonic-clock#subscribe-duration": {shape: "func(u64) -> own<pollable>", says: saysWait, answer: subscribeDuration, through: throughClock(subscribeDuration)},
-	"wasi:clocks/wall-clock#now":                     {shape: "func() -> record<u64,u32>", says: "answers by the binding of clock; without one, it is 1970, and later each time", answer: wallNow, through: throughClock(wallNow)},
+	"wasi:clocks/monotonic-clock#subscribe-instant":  {shape: "func(u64) -> own<pollable>", says: saysWait, answer: subscribeInstant, through: throughClock(subscribeInstant), uses: clockInterface},
+	"wasi:clocks/monotonic-clock#subscribe-duration": {shape: "func(u64) -> own<pollable>", says: saysWait, answer: subscribeDuration, through: throughClock(subscribeDuration), uses: clockInterface},
+	"wasi:clocks/wall-clock#now":                     {shape: "func() -> record<u64,u32>", says: "answers by the binding of clock; without one, it is 1970, and later each time", answer: wallNow, through: throughClock(wallNow), uses: clockInterface},
 	"wasi:clocks/wall-clock#resolution":              {shape: "func() -> record<u64,u32>", says: "answers 1 ms", answer: wallResolution},
-	"wasi:random/random#get-random-bytes":            {shape: "func(u64) -> list<u8>", says: saysRandom, answer: secureWithout, through: throughRandom},
-	"wasi:random/random#get-random-u64":              {shape: "func() -> u64", says: saysRandom, answer: secureWithout, through: throughRandom},
+	"wasi:random/random#get-random-bytes":            {shape: "func(u64) -> list<u8>", says: saysRandom, answer: secureWithout, through: throughRandom, uses: randomInterface},
+	"wasi:random/random#get-random-u64":              {shape: "func() -> u64", says: saysRandom, answer: secureWithout, through: throughRandom, uses: randomInterface},
 	"wasi:random/insecure#get-insecure-random-bytes": {shape: "func(u64) -> list<u8>", says: saysSeed, answer: insecure},
 	"wasi:random/insecure#get-insecure-random-u64":   {shape: "func() -> u64", says: saysSeed, answer: insecure},
 	"wasi:random/insecure-seed#insecure-seed":        {shape: "func() -> tuple<u64,u64>", says: saysSeed, answer: insecure},
@@ -352,7 +354,7 @@ func thenTell(c *call, gated answer, f *abi.Func, args []abi.Value) (abi.Value, 
 // tell logs the lines of a stream that have ended, many at once. A long line is logged in parts.
 func (c *call) tell(s *textStream, text []byte) error {
 	has, err := c.holds(consoleInterface)
-	if _, denied := errors.AsType[*DeniedError](err); denied {
+	if errkind.Is[*DeniedError](err) || errkind.Is[*TrapError](err) { // its grant does not allow it, or has ended
 		c.world.held[consoleInterface], has, err = 0, 0, nil // text is not worth ending a call
 	}
 	if err != nil || has == 0 {
@@ -399,7 +401,7 @@ func wholeCharacters(b []byte) int {
 // finishText logs what the guest wrote without ending the line, when its call has returned or trapped.
 func (c *call) finishText(returned error) error {
 	_, trapped := errors.AsType[*wasmtime.TrapError](returned)
-	if c.world == nil || c.parked != nil || returned != nil && !trapped || c.ctx.Err() != nil {
+	if c.world == nil || returned != nil && !trapped || c.ctx.Err() != nil {
 		return nil
 	}
 	for i := range c.world.streams {

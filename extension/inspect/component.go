@@ -38,7 +38,7 @@ type ComponentImport struct {
 	// Kind is "capability", or "wasi" for an import that the empty world answers.
 	Kind      string              `json:"kind"`
 	Functions []ComponentFunction `json:"functions"`
-	// Bindings are the bindings of the manifest that the functions can be used with. Unbound is set if they need one and there is none.
+	// Bindings are the bindings of the manifest, and those of every call, that the functions use or can be used with. Unbound is set if they need one and there is none.
 	Bindings []string `json:"bindings,omitempty"`
 	Unbound  bool     `json:"unbound,omitempty"`
 }
@@ -135,17 +135,34 @@ func (c *Component) imports(all []host.Import, asked map[string][]string, needs 
 		if !listed(&c.Imports, maxImports, &c.Omitted) {
 			continue
 		}
-		shown := ComponentImport{Name: shortName(i.Name), Kind: i.Kind, Functions: []ComponentFunction{}, Bindings: asked[i.Name]}
+		shown := ComponentImport{Name: shortName(i.Name), Kind: i.Kind, Functions: []ComponentFunction{}}
+		for _, of := range interfacesOf(i) {
+			shown.Bindings = append(shown.Bindings, asked[of]...)
+		}
 		shown.Unbound = needs[i.Name] && len(asked[i.Name]) == 0
 		for _, f := range i.Funcs {
 			if functions++; functions > maxImported {
 				c.Omitted++
 				continue
 			}
-			shown.Functions = append(shown.Functions, ComponentFunction{shortName(f.Name), shortName(f.Answer)})
+			shown.Functions = append(shown.Functions, ComponentFunction{shortName(f.Name), f.Answer})
 		}
 		c.Imports = append(c.Imports, shown)
 	}
+}
+
+// interfacesOf are the interfaces of capabilities whose bindings an import uses: its own, or those that WASI uses.
+func interfacesOf(i host.Import) []string {
+	if i.Kind != "wasi" {
+		return []string{i.Name}
+	}
+	var all []string
+	for _, f := range i.Funcs {
+		if f.Uses != "" && !slices.Contains(all, f.Uses) {
+			all = append(all, f.Uses)
+		}
+	}
+	return all
 }
 
 func rank(kind string) int { return slices.Index([]string{"capability", "module", "wasi"}, kind) }
@@ -156,10 +173,16 @@ func (r *Report) compareBindings(kinds capability.Set, imports []host.Import, bi
 		return slices.ContainsFunc(imports, func(i host.Import) bool { return i.Name == name && len(i.Funcs) > 0 })
 	}
 	for _, b := range bindings {
-		if !has(b.Grant.Interface()) {
-			r.BindingsUnused = append(r.BindingsUnused, printable.OneLine(b.Name))
+		use := Use{Name: printable.OneLine(b.Name)}
+		for _, i := range imports {
+			if len(i.Funcs) > 0 && len(use.Places) < maxPlaces && slices.Contains(interfacesOf(i), b.Grant.Interface()) {
+				use.Places = append(use.Places, Place{File: "import " + shortName(i.Name)})
+			}
+		}
+		if use.Places == nil {
+			r.BindingsUnused = append(r.BindingsUnused, use.Name)
 		} else {
-			r.BindingsUsed = append(r.BindingsUsed, Use{Name: printable.OneLine(b.Name), Places: []Place{{File: "import " + b.Grant.Interface()}}})
+			r.BindingsUsed = append(r.BindingsUsed, use)
 		}
 	}
 	slices.Sort(r.BindingsUnused)
@@ -221,6 +244,8 @@ func (c *Component) readProducersSection(r *wasmbin.Reader) {
 // about says what the functions need, or who answers them.
 func (i ComponentImport) about() string {
 	switch {
+	case i.Kind == "wasi" && len(i.Bindings) > 0:
+		return "empty world, with " + strings.Join(i.Bindings, ", ")
 	case i.Kind == "wasi":
 		return "empty world"
 	case i.Unbound:

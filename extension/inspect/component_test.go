@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/printable"
@@ -49,6 +51,39 @@ func TestInspectComponent(t *testing.T) {
 	}
 	if text != printable.Text(text) {
 		t.Errorf("got %q", text)
+	}
+}
+
+// TestBindingsOfWASI has a program of WASI that uses bindings through WASI alone. The report must not say that it does not use them.
+func TestBindingsOfWASI(t *testing.T) {
+	h, err := host.New(t.Context(), host.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	wasm := guesttest.Guest{Imports: `(import "wasi_snapshot_preview1" "random_get" (func (param i32 i32) (result i32)))
+		(import "wasi_snapshot_preview1" "fd_write" (func (param i32 i32 i32 i32) (result i32)))`}.Component(t)
+	c, err := h.Load(t.Context(), wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := InspectComponent(ComponentInput{Wasm: wasm, Component: c, Bindings: []extension.Binding{
+		{Name: "api", Grant: http.Rights{}}, {Name: "dice", Grant: random.Kind.On()}, {Name: "lines", Grant: console.Kind.On()}, {Name: "time", Grant: clock.Kind.On()},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"api", "time"}; !slices.Equal(r.BindingsUnused, want) {
+		t.Errorf("unused: %q, want %q", r.BindingsUnused, want)
+	}
+	text := r.Text()
+	for _, want := range []string{
+		"imports wasi:random/random@0.2.0 (empty world, with dice, random): get-random-u64: answers by the binding of random; without one, before the call's env arrives, from a fixed seed, and then it ends the call\n",
+		"imports wasi:io/streams@0.2.0 (empty world, with console, lines): ", "bindings requested but not imported: api, time\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
 	}
 }
 
