@@ -282,19 +282,35 @@ const (
 		coalesce(planned, 0), coalesce(room, 0), (SELECT coalesce(max(id), 0) FROM revision), ` + hasTask + ` FROM (SELECT 1) LEFT JOIN usage ON workspace = ?1`
 )
 
+// look begins a transaction that only reads.
+func (t *tree) look() error {
+	t.version = new(int64)
+	return t.conn.Row(t.ctx, atVersion, t.workspace).Scan(t.version, &t.pending)
+}
+
+// start begins a writing transaction.
+func (t *tree) start() error {
+	u := &t.before
+	err := t.conn.Row(t.ctx, atStart, t.workspace).
+		Scan(&u.files, &u.bytes, &u.revisions, &u.history, &u.version, &u.paths, &u.planned, &u.room, &t.newest, &t.pending)
+	t.counted = new(t.before)
+	if u.version > 0 { // a workspace without a version may have no row that counts
+		t.version = new(u.version)
+	}
+	return err
+}
+
 // view runs f over one state of the workspace.
 func (v *stored) view(ctx context.Context, base string, f func(files) error) error {
 	for {
 		err := v.store.db.View(ctx, func(c *sqlite.Conn) error {
 			t := v.tree(ctx, c, base)
-			var version int64
-			if err := c.Row(t.ctx, atVersion, v.name).Scan(&version, &t.pending); err != nil {
+			if err := t.look(); err != nil {
 				return err
 			}
 			if t.pending {
 				return errPending
 			}
-			t.version = &version
 			return f(t)
 		})
 		if !errors.Is(err, errPending) {
@@ -371,14 +387,8 @@ func (v *stored) transact(ctx context.Context, base string, f func(*tree) error)
 	err := v.store.db.Update(ctx, func(c *sqlite.Conn) error {
 		t = v.tree(ctx, c, base)
 		t.writing = true
-		u := &t.before
-		if err := c.Row(t.ctx, atStart, v.name).
-			Scan(&u.files, &u.bytes, &u.revisions, &u.history, &u.version, &u.paths, &u.planned, &u.room, &t.newest, &t.pending); err != nil {
+		if err := t.start(); err != nil {
 			return err
-		}
-		t.counted = new(t.before)
-		if t.before.version > 0 { // see below
-			t.version = new(t.before.version)
 		}
 		if err := f(t); err != nil {
 			return err
