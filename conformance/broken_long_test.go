@@ -8,7 +8,10 @@ import (
 	"flag"
 	"maps"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stilehost/stile/conformance"
@@ -46,5 +49,30 @@ func TestBrokenHostsWhole(t *testing.T) {
 		if err := os.WriteFile(broken, append(bytes.TrimSpace(data), '\n'), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestSecondHost has the suite judge a host on jco and Node.js, which npm installs. REPORT.md has its score.
+func TestSecondHost(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.CopyFS(folder, os.DirFS("jco")); err != nil {
+		t.Fatal(err)
+	}
+	npm := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	npm.Dir = folder
+	if out, err := npm.CombinedOutput(); err != nil {
+		t.Fatalf("npm ci: %v\n%s", err, out)
+	}
+	w := newWorkbench(t)
+	r, err := conformance.Run(t.Context(), conformance.Options{Host: []string{"node", filepath.Join(folder, "host.mjs")}, Toolchain: w.tools, Folder: w.folder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := os.ReadFile("REPORT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := conformance.Markdown(r); !strings.Contains(string(report), text) {
+		t.Errorf("REPORT.md must contain:\n%s", text)
 	}
 }
