@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/tools"
@@ -43,12 +44,15 @@ type Options struct {
 type Ladder struct {
 	kit     *Kit
 	options Options
+	catalog func() *tools.Catalog // what finds tools for code
 }
 
 // Open opens a ladder.
 func (k *Kit) Open(o Options) *Ladder {
 	o.Env = maps.Clone(o.Env)
-	return &Ladder{k, o}
+	l := &Ladder{kit: k, options: o}
+	l.catalog = sync.OnceValue(func() *tools.Catalog { return k.catalog(l.describe()) })
+	return l
 }
 
 // Rung is the highest rung.
@@ -245,7 +249,7 @@ func (l *Ladder) codeEnv(more host.Env) (host.Env, error) {
 			env[name] = c
 		}
 	}
-	own, err := tools.New(tools.Options{Resolve: func(name string) (tools.Func, error) { return l.callee(name, more) }, Finder: l.kit.catalog(l.describe())})
+	own, err := tools.New(tools.Options{Resolve: func(name string) (tools.Func, error) { return l.callee(name, more) }, Finder: l.catalog()})
 	if err != nil {
 		return nil, err
 	}
