@@ -20,7 +20,7 @@ type componentizeCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*componentizeCommand) Help() string {
-	return `The module exports the functions of stile:extension/tools, cabi_realloc and its memory, and imports functions of capability interfaces, as wit-bindgen names them. docs/languages.md shows how to build one with Rust, Go and C.
+	return `The module exports the functions of stile:extension/tools, cabi_realloc and its memory, and imports functions of capability interfaces, as wit-bindgen names them. docs/languages.md has the details, and shows how to build one with Go.
 
 A module that imports WASI preview 1 gets an adapter without authority. It has standard output and error, clocks, random numbers and exit, as the host's empty WASI world answers them, and no files, network, arguments or environment. The component imports only what the module uses. If the module exports _initialize, every instance runs it first.
 
