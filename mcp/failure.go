@@ -123,7 +123,7 @@ const maxMessage = 8 << 10 // bytes of a message
 func (f failure) text() string {
 	var b strings.Builder
 	if len(f.Problems) == 0 {
-		b.WriteString(f.Message)
+		b.WriteString(printable.Hanging(f.Message)) // no line of a tool looks like one of ours
 	} else if f.Stage != "" {
 		fmt.Fprintf(&b, "It failed the stage %q, and nothing changed. Correct this and write it again:", f.Stage)
 	} else {
@@ -133,7 +133,7 @@ func (f failure) text() string {
 		b.WriteString("\n" + p.String())
 	}
 	if f.Stack != "" {
-		b.WriteString("\n" + f.Stack)
+		b.WriteString("\n" + printable.HangingStack(f.Stack))
 	}
 	for _, d := range f.Denied {
 		fmt.Fprintf(&b, "\nThe sandbox refused %s through env.%s: %s.", d.Operation, d.Binding, strings.TrimRight(d.Reason, "."))

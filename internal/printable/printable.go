@@ -47,6 +47,21 @@ func Line(s string) string {
 // Marked is [Text] of words that are not Stile's, with a mark before each line, so that none looks like a line around them.
 func Marked(s string) string { return "| " + strings.ReplaceAll(Text(s), "\n", "\n| ") }
 
+// Hanging is [Text] of words that are not Stile's and begin on a line of Stile's: further lines are indented, so that none looks like a
+// line around them.
+func Hanging(s string) string { return strings.ReplaceAll(Text(s), "\n", "\n    ") }
+
+// HangingStack is [Text] of a stack, whose lines are indented, except those that name a cause.
+func HangingStack(s string) string {
+	lines := strings.Split(Text(strings.TrimRight(s, "\n")), "\n")
+	for i, line := range lines {
+		if !strings.HasPrefix(line, "    at ") && !strings.HasPrefix(line, "Caused by ") {
+			lines[i] = "    " + line
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 // OneLine is [Text] with spaces for line ends and tabs.
 func OneLine(s string) string { return Text(spaces.Replace(s)) }
 
