@@ -45,8 +45,6 @@ type failure struct {
 	// bindable is set if the command has --bind. manifest is the manifest beside the source that binds Unbound.
 	bindable bool
 	bare     bool // see boundError
-	// ofGuest is set if Message has words of the tool.
-	ofGuest  bool
 	manifest string
 	// Failure is what the tool reported, with its stack mapped to the author's source.
 	Failure *abi.Failure `json:"failure,omitempty"`
@@ -110,8 +108,8 @@ func (s *streams) report(err error, json bool) int {
 	}
 	f := explain(err)
 	text := "stile: " + f.Message
-	if f.ofGuest {
-		text = "stile: " + printable.Hanging(f.Message) // no line looks like one of ours
+	if f.Kind != kindBuild && f.Kind != kindHost { // those have lines of ours
+		text = "stile: " + printable.Hanging(f.Message)
 	}
 	if f.Failure != nil && f.Failure.Stack != "" {
 		text += "\n" + printable.HangingStack(f.Failure.Stack)
@@ -172,7 +170,6 @@ func explain(err error) failure {
 	f := failure{
 		Kind: kindOf(err, sorted), Message: printable.Text(err.Error()), Limit: sorted.Limit, Value: sorted.Value, Claimed: sorted.Claimed, Failure: sorted.Tool,
 		Stage: sorted.Stage, Known: sorted.Known, Unbound: sorted.Unbound,
-		ofGuest: slices.Contains([]lifecycle.FailureKind{lifecycle.FailureTool, lifecycle.FailureTrap, lifecycle.FailureDenied, lifecycle.FailureLimit, lifecycle.FailureGrant}, sorted.Kind),
 	}
 	if bound, ok := errors.AsType[*boundError](err); ok {
 		f.bindable, f.bare = !bound.bare, bound.bare
