@@ -49,7 +49,9 @@ func Marked(s string) string { return "| " + strings.ReplaceAll(Text(s), "\n", "
 
 // Hanging is [Text] of words that are not Stile's and begin on a line of Stile's: further lines are indented, so that none looks like a
 // line around them.
-func Hanging(s string) string { return strings.ReplaceAll(Text(s), "\n", "\n    ") }
+func Hanging(s string) string { return indented(Text(s)) }
+
+func indented(s string) string { return strings.ReplaceAll(s, "\n", "\n    ") }
 
 // HangingStack is [Text] of a stack, whose lines are indented, except those that name a cause.
 func HangingStack(s string) string {
@@ -90,7 +92,8 @@ func Cut(s string, max int) string {
 }
 
 // Problem writes what is wrong with a source: the place, the problem, what to write instead, and the line of the source. A line and a
-// column of 0, and an empty text, are left out. Only the file is made printable here, on one line.
+// column of 0, and an empty text, are left out. Only the file is made printable here, on one line. Further lines of the rest are indented,
+// because they can be words of the source.
 func Problem(file string, line, column int, text, fix, snippet string) string {
 	var b strings.Builder
 	if file != "" {
@@ -103,12 +106,12 @@ func Problem(file string, line, column int, text, fix, snippet string) string {
 		}
 		b.WriteString(": ")
 	}
-	b.WriteString(text)
+	b.WriteString(indented(text))
 	if fix != "" {
-		b.WriteString("; write " + fix)
+		b.WriteString("; write " + indented(fix))
 	}
 	if snippet != "" {
-		b.WriteString("\n    " + strings.ReplaceAll(snippet, "\n", "\n    "))
+		b.WriteString("\n    " + indented(snippet))
 	}
 	return b.String()
 }

@@ -45,6 +45,19 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
+// No line of text from elsewhere looks like a line around it.
+func TestFurtherLines(t *testing.T) {
+	for got, want := range map[string]string{
+		Hanging("a\nstile: b\x1b"):                                 "a\n    stile: b\\x1b",
+		HangingStack("Caused by a\nstile: b\n    at f (a:1)\n"):    "Caused by a\n    stile: b\n    at f (a:1)",
+		Problem("a\nb", 1, 2, "threw a\nstile: b", "c\nd", "e\nf"): "a\\nb:1:2: threw a\n    stile: b; write c\n    d\n    e\n    f",
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestPrintableCut(t *testing.T) {
 	tests := []struct {
 		name, in string
