@@ -22,7 +22,7 @@ func customSections(wasm []byte) (map[string][]byte, error) {
 	case len(wasm) < 8 || string(wasm[:4]) != wasmbin.CoreHeader[:4]:
 		return nil, errors.New("not WebAssembly")
 	case string(wasm[:8]) == wasmbin.CoreHeader:
-		return nil, errors.New("a core module, not a component; build it with a component toolchain")
+		return nil, errors.New("a core module, not a component; stile componentize makes a component of it")
 	case string(wasm[:8]) != wasmbin.ComponentHeader:
 		return nil, errors.New("a component in an unsupported version of the binary format")
 	}

@@ -166,7 +166,7 @@ func (b *bundler) run(ctx context.Context) ([]api.OutputFile, error) {
 		return nil, &BuildError{[]Problem{{Text: fmt.Sprintf("the entry %q is not a path in the source tree", entry)}}}
 	}
 	if !isCode(loaders[path.Ext(entry)]) {
-		return nil, &BuildError{[]Problem{{File: printable.OneLine(entry), Text: "the entry is neither TypeScript nor JavaScript"}}}
+		return nil, &BuildError{[]Problem{{File: printable.OneLine(entry), Text: "the entry is neither TypeScript nor JavaScript; give code in another language as a component (.wasm)"}}}
 	}
 	if err := waitForBuilds(ctx); err != nil {
 		return nil, err

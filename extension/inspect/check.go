@@ -23,7 +23,7 @@ func Check(fsys fs.FS, entry string, manifestTools []string) (derived *Derived, 
 	m, err := f.read(entry, extension.MaxSource)
 	switch {
 	case !jslex.IsCode(entry):
-		c.add(extension.Problem{File: printable.OneLine(entry), Text: "the entry is neither TypeScript nor JavaScript", Fix: `a file like "tool.ts"`})
+		c.add(extension.Problem{File: printable.OneLine(entry), Text: "the entry is neither TypeScript nor JavaScript", Fix: `a file like "tool.ts", or a component (.wasm) of another language`})
 	case errors.Is(err, bounded.ErrTooLarge):
 		c.add(extension.Problem{File: printable.OneLine(entry), Text: fmt.Sprintf("the file has more than %d MiB", extension.MaxSource>>20), Fix: "less"})
 	case err != nil:

@@ -57,7 +57,7 @@ func (e *ComponentError) problem() extension.Problem {
 }
 
 // contract is what a component has to export.
-const contract = "a component that exports " + abi.ExtensionTools + ", as its guest SDKs and stile componentize make one"
+const contract = "a component that exports " + abi.ExtensionTools + "; docs/languages.md shows how to make one"
 
 // CheckComponent looks at the first bytes and the size of what is to be a component. It compiles nothing. The error is a *[ComponentError].
 func CheckComponent(wasm []byte) error {
@@ -67,11 +67,11 @@ func CheckComponent(wasm []byte) error {
 	case start == wasmbin.ComponentHeader:
 		return nil
 	case start == wasmbin.CoreHeader:
-		return &ComponentError{FaultCoreModule, "it is a core module, and an extension is a component", "a component, which this makes of it: stile componentize CORE.wasm -o COMPONENT.wasm", nil}
+		return &ComponentError{FaultCoreModule, "it is a core module, and an extension is a component", "the component that this command makes: stile componentize CORE.wasm -o COMPONENT.wasm", nil}
 	case strings.HasPrefix(start, wasmbin.Magic):
 		return &ComponentError{FaultNewer, "it is of a version of the binary format that this host does not know", contract, nil}
 	case isText(wasm):
-		return &ComponentError{FaultText, "it is a text, and not WebAssembly", "a source as a file that ends in .ts or .js, or " + contract, nil}
+		return &ComponentError{FaultText, "it is a text, and not WebAssembly", "a source in a file whose name ends in .ts or .js, or " + contract, nil}
 	default:
 		return &ComponentError{FaultNoWasm, "it is not WebAssembly", contract, nil}
 	}
