@@ -93,6 +93,11 @@ func (l *languages) core(t *testing.T, file string) *host.Component {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return l.load(t, component)
+}
+
+func (l *languages) load(t *testing.T, component []byte) *host.Component {
+	t.Helper()
 	c, err := l.host.Load(t.Context(), component)
 	if err != nil {
 		t.Fatal(err)
@@ -138,6 +143,16 @@ func kindOf(err error) string {
 // The example gives the same results in every language, one case after the other in one workspace.
 func TestNotes(t *testing.T) {
 	l := newLanguages(t)
+	testNotes(t, map[string]func(*testing.T) *host.Component{
+		"typescript": func(t *testing.T) *host.Component {
+			return l.typescript(t, filepath.Join("..", "examples", "notes", "notes.ts"))
+		},
+		"go": func(t *testing.T) *host.Component { return l.golang(t, filepath.Join("..", "examples", "notes", "go")) },
+	})
+}
+
+func testNotes(t *testing.T, languages map[string]func(*testing.T) *host.Component) {
+	t.Helper()
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/redirect" {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
@@ -167,12 +182,7 @@ func TestNotes(t *testing.T) {
 	grant := func(path string) httpcap.Rule {
 		return httpcap.Rule{Scheme: "http", Host: "127.0.0.1", Port: port, Methods: []string{"POST"}, Path: path}
 	}
-	for name, build := range map[string]func(*testing.T) *host.Component{
-		"typescript": func(t *testing.T) *host.Component {
-			return l.typescript(t, filepath.Join("..", "examples", "notes", "notes.ts"))
-		},
-		"go": func(t *testing.T) *host.Component { return l.golang(t, filepath.Join("..", "examples", "notes", "go")) },
-	} {
+	for name, build := range languages {
 		t.Run(name, func(t *testing.T) {
 			c := build(t)
 			store, err := workspace.Open(t.Context(), filepath.Join(t.TempDir(), "notes.db"), workspace.Options{})
