@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/browser"
@@ -23,6 +24,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/internal/wasmbin"
 	"github.com/stilehost/stile/toolchain"
@@ -262,6 +264,8 @@ func (n *session) load(ctx context.Context, file string, w wants) (*host.Compone
 
 // loadComponent loads a component from a file or a build. It needs the engine only if the component shares it.
 func (n *session) loadComponent(ctx context.Context, file string, wasm []byte) (*host.Component, error) {
+	slow := time.AfterFunc(time.Second, func() { n.progress("Compiling " + printable.OneLine(file) + ", which is kept for next time ...") })
+	defer slow.Stop()
 	c, err := n.host.Load(ctx, wasm)
 	var refused *host.LoadError
 	if errors.As(err, &refused) && refused.LacksModule() {
