@@ -64,13 +64,14 @@ var faults = map[string]func(*adapter.Options){
 	"keep-bindings": func(o *adapter.Options) {
 		kept, of := map[string]protocol.Binding{}, ""
 		o.Alter = func(c *protocol.Call) {
+			id := ""
 			for _, b := range c.Env {
-				if _, id := ofCase(b); id != of {
-					of = id
-					clear(kept)
+				if _, its := ofCase(b); its != "" {
+					id = its
 				}
 			}
-			if len(c.Env) == 0 {
+			if id == "" || id != of { // what an earlier case had is gone
+				of = id
 				clear(kept)
 			}
 			maps.Copy(kept, c.Env)
