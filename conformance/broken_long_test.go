@@ -21,9 +21,9 @@ var (
 	only   = flag.String("host", "", "judge this broken host alone")
 )
 
-// TestBrokenHostsWhole has the suite judge hosts that are wrong in one way each. Each must fail the cases that testdata/broken.json lists
+// TestLongBrokenHosts has the suite judge hosts that are wrong in one way each. Each must fail the cases that testdata/broken.json lists
 // for it, and no other.
-func TestBrokenHostsWhole(t *testing.T) {
+func TestLongBrokenHosts(t *testing.T) {
 	want, got := mustFail(t), map[string][]string{}
 	w := newWorkbench(t)
 	for _, how := range slices.Sorted(maps.Keys(faults)) {
@@ -51,8 +51,8 @@ func TestBrokenHostsWhole(t *testing.T) {
 	}
 }
 
-// TestSecondHost has the suite judge a host on jco and Node.js, which npm installs. It fails what expected/jco.json says, and nothing else.
-func TestSecondHost(t *testing.T) {
+// TestLongSecondHost has the suite judge a host on jco and Node.js, which npm installs. It fails what expected/jco.json says, and nothing else.
+func TestLongSecondHost(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, os.DirFS("jco")); err != nil {
 		t.Fatal(err)

@@ -285,7 +285,7 @@ func mustFail(t *testing.T) map[string][]string {
 }
 
 // TestBrokenHosts has the suite judge hosts that are wrong in one way each, by some of the cases that each must fail. The long test
-// TestBrokenHostsWhole has all cases.
+// TestLongBrokenHosts has all cases.
 func TestBrokenHosts(t *testing.T) {
 	const most = 3
 	w, all := newWorkbench(t), mustFail(t)
