@@ -19,7 +19,7 @@ const (
 	maxFunctions = 50_000
 	maxBody      = 1 << 20
 	maxLocals    = 2_000
-	maxFunction  = 64_000_000 // bytes times values
+	maxFunction  = 24_000_000 // bytes times values
 	maxLoops     = 1_000      // of a function
 	maxTableUses = 2_000      // of a function
 	maxNested    = 16         // levels of components inside components
