@@ -14,7 +14,8 @@ import (
 
 // Bounds of the code of a component. SpiderMonkey, the largest known guest, has 9 MiB in 12,000 functions of up to 135,000 bytes,
 // 120 locals and 130 loops. QuickJS has 0.5 MiB in 1,700 functions. The longest known function, of 420,000 bytes, adjusts CPython's
-// addresses when componentize-py has linked it. The estimate bounds what compiling a function takes, and maxBody and maxFunction only what reading it does.
+// addresses when componentize-py has linked it. The estimate bounds what compiling a function takes, and maxBody and maxFunction what reading it
+// does. maxFunction also keeps out the worst jumps over many variables, which take longer than their estimate.
 const (
 	maxFunctions = 50_000
 	maxBody      = 1 << 20
