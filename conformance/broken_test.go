@@ -246,8 +246,8 @@ func (e *escaping) ReadOnly(context.Context) (*escaping, error) {
 	return &escaping{e.AsReadOnly(), e.root}, nil
 }
 
-// deaf answers requests of an op itself, without doing anything, and passes the others on.
-func deaf(in io.Reader, op string, answer func(protocol.Response)) io.Reader {
+// deaf answers requests of an op itself, without doing anything, and passes the others on. What goes wrong ends its reader.
+func deaf(in io.Reader, op string, answer func(protocol.Response) error) io.Reader {
 	passed, w := io.Pipe()
 	go func() {
 		requests := protocol.NewReader(in)
@@ -256,12 +256,14 @@ func deaf(in io.Reader, op string, answer func(protocol.Response)) io.Reader {
 			err := requests.Read(&r)
 			switch {
 			case err != nil:
-				_ = w.CloseWithError(err)
-				return
 			case r.Op == op:
-				answer(protocol.Response{ID: r.ID})
+				err = answer(protocol.Response{ID: r.ID})
 			default:
-				_ = protocol.Write(w, r)
+				err = protocol.Write(w, r)
+			}
+			if err != nil {
+				_ = w.CloseWithError(err) // which never fails
+				return
 			}
 		}
 	}()

@@ -69,7 +69,7 @@ func serve(how string) (err error) {
 		break_(&o)
 	}
 	if op, ok := strings.CutPrefix(how, "ignore-"); ok && (op == "revoke" || op == "cancel") {
-		in = deaf(in, op, func(r protocol.Response) { _ = protocol.Write(out, r) })
+		in = deaf(in, op, func(r protocol.Response) error { return protocol.Write(out, r) })
 	}
 	if how == "dies-later" {
 		o.Alter = func(*protocol.Call) { os.Exit(3) }

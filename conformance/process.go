@@ -134,7 +134,8 @@ func (p *process) send(r protocol.Request) (int, <-chan protocol.Response, error
 	p.next++
 	r.ID = p.next
 	p.waiting[r.ID] = answer
-	// A host that does not read must not hold up the runner. If the write fails, the host is gone, which read finds out.
+	// A host that does not read must not hold up the runner. What the suite's cases ask for is far smaller than a line may be, so if the
+	// write fails, the host is gone, which read finds out.
 	go func() {
 		p.writing.Lock()
 		defer p.writing.Unlock()
@@ -173,8 +174,8 @@ func (p *process) ask(ctx context.Context, r protocol.Request, patience time.Dur
 
 // close ends the host: its input first, and then the process.
 func (p *process) close() {
-	_ = p.in.Close() // it may be gone
-	late := time.AfterFunc(endTime, func() { _ = p.cmd.Process.Kill() })
+	_ = p.in.Close()                                                     // it may be gone
+	late := time.AfterFunc(endTime, func() { _ = p.cmd.Process.Kill() }) // it may have ended
 	defer late.Stop()
 	<-p.done
 	_ = p.cmd.Wait() // its exit code says nothing about its answers
@@ -182,7 +183,7 @@ func (p *process) close() {
 
 // kill ends the host at once.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Process.Kill() // it may have ended
 	p.close()
 }
 

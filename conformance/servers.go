@@ -39,7 +39,7 @@ func startServers(ctx context.Context) (*servers, error) {
 			return nil, errors.Join(fmt.Errorf("start a server for the cases: %w", err), s.close())
 		}
 		_, s.ports[name], _ = net.SplitHostPort(listener.Addr().String())
-		server := &http.Server{Handler: s.handler(name), ReadHeaderTimeout: 10 * time.Second, ErrorLog: nil}
+		server := &http.Server{Handler: s.handler(name), ReadHeaderTimeout: 10 * time.Second}
 		s.all = append(s.all, server)
 		go func() { _ = server.Serve(listener) }() // it ends with close
 	}
@@ -67,6 +67,8 @@ func (s *servers) took(name string) []string {
 	return slices.Clone(s.arrived[name])
 }
 
+// handler answers requests to a server. It ignores errors of reading a body and of writing an answer: a client that goes away early, as some
+// cases have it, is not the server's fault, and what the host makes of it is what the case looks at.
 func (s *servers) handler(name string) http.Handler {
 	mux := http.NewServeMux()
 	text := func(w http.ResponseWriter, body string) {

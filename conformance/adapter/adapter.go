@@ -132,12 +132,12 @@ func (s *server) end(r protocol.Request) {
 	s.answer(answer)
 }
 
-// answer writes a response. If that fails, the runner is gone, and so are its requests.
+// answer writes a response, or says that it is too long for a line. If the write fails, the runner is gone, and so are its requests.
 func (s *server) answer(r protocol.Response) {
 	s.write.Lock()
 	defer s.write.Unlock()
 	if err := protocol.Write(s.out, r); errors.Is(err, protocol.ErrLine) {
-		_ = protocol.Write(s.out, protocol.Response{ID: r.ID, Error: err.Error()})
+		_ = protocol.Write(s.out, protocol.Response{ID: r.ID, Error: err.Error()}) // nobody is left to hear that this failed
 	}
 }
 
