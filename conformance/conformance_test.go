@@ -36,7 +36,6 @@ func TestMain(m *testing.M) {
 
 // serve is the host: right, wrong in the way of a fault, or no host at all.
 func serve(how string) (err error) {
-	var writing sync.Mutex
 	switch how {
 	case "dies":
 		return errors.New("there is nothing here")
@@ -64,7 +63,7 @@ func serve(how string) (err error) {
 	defer func() { err = errors.Join(err, h.Close()) }()
 	o := adapter.Options{Host: h, Folder: folder, Version: "test"}
 	var in io.Reader = os.Stdin
-	out := &locked{mu: &writing}
+	out := &locked{}
 	if break_, ok := faults[how]; ok {
 		break_(&o)
 	}
@@ -78,7 +77,7 @@ func serve(how string) (err error) {
 }
 
 // locked is stdout for several writers.
-type locked struct{ mu *sync.Mutex }
+type locked struct{ mu sync.Mutex }
 
 func (l *locked) Write(data []byte) (int, error) {
 	l.mu.Lock()

@@ -48,7 +48,7 @@ type process struct {
 	mu      sync.Mutex
 	next    int
 	waiting map[int]chan protocol.Response
-	failed  error
+	failed  string // why nothing more is read, once that is so
 }
 
 // startHost starts a host and asks what it is.
@@ -114,9 +114,7 @@ func (p *process) read(out io.Reader) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.failed == nil {
-		p.failed = &HostError{Reason: reason}
-	}
+	p.failed = reason
 	for id, waiting := range p.waiting {
 		delete(p.waiting, id)
 		close(waiting)
@@ -128,8 +126,8 @@ func (p *process) send(r protocol.Request) (int, <-chan protocol.Response, error
 	answer := make(chan protocol.Response, 1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.failed != nil {
-		return 0, nil, p.failed
+	if p.failed != "" {
+		return 0, nil, &HostError{Reason: p.failed}
 	}
 	p.next++
 	r.ID = p.next
@@ -153,8 +151,7 @@ func (p *process) await(ctx context.Context, answer <-chan protocol.Response, pa
 		if !ok {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			failed, _ := errors.AsType[*HostError](p.failed)
-			return r, &HostError{Reason: failed.Reason}
+			return r, &HostError{Reason: p.failed}
 		}
 		return r, nil
 	case <-late.C:

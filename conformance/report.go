@@ -17,22 +17,41 @@ func (s Score) String() string {
 	return fmt.Sprintf("%d/%d", s.Counts[Pass], s.Counts[Pass]+s.Counts[Fail]+s.Counts[ExpectedFail]+s.Counts[Unexpected])
 }
 
+// cell is the score with all verdicts but passes: "12/13, 1 fail".
+func (s Score) cell() string {
+	if len(s.Counts) == 0 {
+		return "no case"
+	}
+	text := s.String()
+	for _, v := range verdicts[1:] {
+		if n := s.Counts[v]; n > 0 {
+			text += fmt.Sprintf(", %d %s", n, v)
+		}
+	}
+	return text
+}
+
 // Scores are the scores of all sections with cases, and of everything at the end.
 func (r *Report) Scores() (all []Score) {
-	total := Score{"all", map[Verdict]int{}}
 	for _, name := range Sections {
-		s := Score{name, map[Verdict]int{}}
-		for _, c := range r.Cases {
-			if c.Section == name {
-				s.Counts[c.Verdict]++
-				total.Counts[c.Verdict]++
-			}
-		}
-		if len(s.Counts) > 0 {
+		if s := r.score(name); len(s.Counts) > 0 {
 			all = append(all, s)
 		}
 	}
-	return append(all, total)
+	return append(all, r.score(everything))
+}
+
+// everything is the name of the score of all sections.
+const everything = "all"
+
+func (r *Report) score(section string) Score {
+	s := Score{section, map[Verdict]int{}}
+	for _, c := range r.Cases {
+		if section == everything || c.Section == section {
+			s.Counts[c.Verdict]++
+		}
+	}
+	return s
 }
 
 // Wrong is how many cases failed, or passed although the host is expected to fail them.
@@ -81,21 +100,10 @@ func Markdown(reports ...*Report) string {
 		fmt.Fprintf(&b, " %s |", r.Host)
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---|", len(reports)) + "\n")
-	for _, section := range append(slices.Clone(Sections), "all") {
+	for _, section := range append(slices.Clone(Sections), everything) {
 		fmt.Fprintf(&b, "| %s |", section)
 		for _, r := range reports {
-			cell := "no case"
-			for _, s := range r.Scores() {
-				if s.Section == section {
-					cell = s.String()
-					for _, v := range verdicts[1:] {
-						if n := s.Counts[v]; n > 0 {
-							cell += fmt.Sprintf(", %d %s", n, v)
-						}
-					}
-				}
-			}
-			fmt.Fprintf(&b, " %s |", cell)
+			fmt.Fprintf(&b, " %s |", r.score(section).cell())
 		}
 		b.WriteByte('\n')
 	}

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -76,8 +77,6 @@ type runner struct {
 	builder *builder
 	host    *process
 	ended   int // hosts in a row that broke the protocol
-	// named is the first host's hello.
-	named protocol.Hello
 }
 
 // Run tests a host. It returns an error if the host cannot be tested to the end, or ctx ends: a *HostError for the host's fault.
@@ -110,19 +109,19 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 			r.host.close()
 		}
 	}()
-	r.named = r.host.hello
-	expected, err := Expected(r.named.Name)
+	is := r.host.hello // also of those that are started after it
+	expected, err := Expected(is.Name)
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{Host: r.named.Name, Version: r.named.Version, Protocol: protocol.Version}
+	report := &Report{Host: is.Name, Version: is.Version, Protocol: protocol.Version}
 	for i, c := range cases {
 		if o.Progress != nil {
 			o.Progress(i, len(cases), c.Name)
 		}
 		out := Outcome{Section: c.Section, Name: c.Name, Verdict: Pass}
 		reason, expectedToFail := expected[c.Name]
-		if lacks := slices.DeleteFunc(c.kinds(), func(k string) bool { return slices.Contains(r.named.Kinds, k) }); len(lacks) > 0 {
+		if lacks := slices.DeleteFunc(c.kinds(), func(k string) bool { return slices.Contains(is.Kinds, k) }); len(lacks) > 0 {
 			out.Verdict, out.Why = Skip, "the host has no "+strings.Join(lacks, " and no ")
 			report.Cases = append(report.Cases, out)
 			continue
@@ -163,17 +162,26 @@ func (r *runner) run(ctx context.Context, c *Case) (problem string, err error) {
 		r.ended = 0
 		if n == 0 {
 			first = results
-		} else if c.Same {
-			for i := range results {
-				was, _ := json.Marshal(first[i])
-				is, _ := json.Marshal(results[i])
-				if !bytes.Equal(was, is) {
-					return fmt.Sprintf("call %d does something else the next time: %.300s, and then %.300s", i+1, was, is), nil
-				}
+		}
+		if c.Same {
+			if problem := compareResults(first, results); problem != "" {
+				return problem, nil
 			}
 		}
 	}
 	return "", nil
+}
+
+// compareResults says how the results of a case's calls differ from those of the first time.
+func compareResults(first, results []*protocol.Result) string {
+	for i := range results {
+		was, _ := json.Marshal(first[i]) // texts and lists of texts, which always have a JSON
+		is, _ := json.Marshal(results[i])
+		if !bytes.Equal(was, is) {
+			return fmt.Sprintf("call %d does something else the next time: %.300s, and then %.300s", i+1, was, is)
+		}
+	}
+	return ""
 }
 
 // restart starts the host again after it broke the protocol, which fails the case.
@@ -261,14 +269,7 @@ func (r *runner) once(ctx context.Context, c *Case, component string) (results [
 			return nil, fmt.Sprintf("call %d (%s): %s", i+1, c.Calls[i].Tool, p), nil
 		}
 	}
-	return results, cmpOr(r.compareArrived(c), compareFiles(folder, c.After)), nil
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
+	return results, cmp.Or(r.compareArrived(c), compareFiles(folder, c.After)), nil
 }
 
 // request is the n-th call of a case.
