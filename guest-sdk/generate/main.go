@@ -282,7 +282,7 @@ func (g *generator) store(t *abi.Type, p, v string) {
 	case t.Kind == abi.KindList && t.Elem.Kind == abi.KindU8:
 		g.line("c.storeBytes(%s, %s)", p, v)
 	case t.Kind == abi.KindList:
-		g.line("c.storePair(%s, unsafe.Pointer(unsafe.SliceData(%s)), len(%[2]s))", p, g.list(t, v))
+		g.line("c.storePair(%s, %s, len(%s))", p, g.list(t, v), v)
 	case t.Kind == abi.KindOption:
 		g.line("if %s != nil {\n*(*uint8)(%s) = 1", v, p)
 		g.store(t.Elem, add(p, t.PayloadOffset()), "*"+v)
@@ -300,11 +300,11 @@ func (g *generator) store(t *abi.Type, p, v string) {
 	}
 }
 
-// list writes statements that lay out a list in memory of its own, and returns the variable with its elements.
+// list writes statements that lay out a list in memory of its own, and returns the variable with its address.
 func (g *generator) list(t *abi.Type, v string) string {
 	g.slot++
 	name := fmt.Sprintf("list%d", g.slot)
-	g.line("%s := c.elements(len(%s), %d)\nfor k, v := range %[2]s {\np := unsafe.Add(unsafe.Pointer(unsafe.SliceData(%[1]s)), k*%[3]d)", name, v, t.Elem.Size())
+	g.line("%s := c.elements(len(%s), %d)\nfor k, v := range %[2]s {\np := unsafe.Add(%[1]s, k*%[3]d)", name, v, t.Elem.Size())
 	g.store(t.Elem, "p", "v")
 	g.line("}")
 	return name
@@ -379,7 +379,7 @@ func (g *generator) flat(t *abi.Type, v string, slots []slot) {
 		set(1, fmt.Sprintf("len(%s)", v))
 	case t.Kind == abi.KindList:
 		name := g.list(t, v)
-		set(0, fmt.Sprintf("c.keep(unsafe.Pointer(unsafe.SliceData(%s)))", name))
+		set(0, fmt.Sprintf("c.keep(%s)", name))
 		set(1, fmt.Sprintf("len(%s)", v))
 	case t.Kind == abi.KindBorrow:
 		set(0, v+".handle")

@@ -227,10 +227,10 @@ func (r *Env) Subset(names []string) (out *Env, err error) {
 	f0 = uint32(r.handle)
 	list3 := c.elements(len(names), 8)
 	for k, v := range names {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list3)), k*8)
+		p := unsafe.Add(list3, k*8)
 		c.storeString(p, v)
 	}
-	f1 = uint32(c.keep(unsafe.Pointer(unsafe.SliceData(list3))))
+	f1 = uint32(c.keep(list3))
 	f2 = uint32(len(names))
 	o := c.area(12)
 	f3 = c.keep(o)
@@ -587,10 +587,10 @@ func Poll(pollables []*Pollable) []uint32 {
 	var f2 uint32
 	list19 := c.elements(len(pollables), 4)
 	for k, v := range pollables {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list19)), k*4)
+		p := unsafe.Add(list19, k*4)
 		*(*uint32)(p) = v.handle
 	}
-	f0 = uint32(c.keep(unsafe.Pointer(unsafe.SliceData(list19))))
+	f0 = uint32(c.keep(list19))
 	f1 = uint32(len(pollables))
 	o := c.area(8)
 	f2 = c.keep(o)
@@ -610,10 +610,10 @@ func Park(pollables []*Pollable) bool {
 	var f1 uint32
 	list21 := c.elements(len(pollables), 4)
 	for k, v := range pollables {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list21)), k*4)
+		p := unsafe.Add(list21, k*4)
 		*(*uint32)(p) = v.handle
 	}
-	f0 = uint32(c.keep(unsafe.Pointer(unsafe.SliceData(list21))))
+	f0 = uint32(c.keep(list21))
 	f1 = uint32(len(pollables))
 	return import20(f0, f1) != 0
 }
@@ -1695,10 +1695,10 @@ func storeHTTPRequest(c *call, p unsafe.Pointer, v HTTPRequest) {
 	c.storeString(unsafe.Add(p, 8), v.URL)
 	list54 := c.elements(len(v.Headers), 16)
 	for k, v := range v.Headers {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list54)), k*16)
+		p := unsafe.Add(list54, k*16)
 		storeHeader(c, p, v)
 	}
-	c.storePair(unsafe.Add(p, 16), unsafe.Pointer(unsafe.SliceData(list54)), len(list54))
+	c.storePair(unsafe.Add(p, 16), list54, len(v.Headers))
 	storeHTTPContent(c, unsafe.Add(p, 24), v.Content)
 	*(*uint8)(unsafe.Add(p, 36)) = uint8(v.Redirect)
 	if v.Timeout != nil {
@@ -1731,10 +1731,10 @@ func storeHTTPHead(c *call, p unsafe.Pointer, v HTTPHead) {
 	*(*bool)(unsafe.Add(p, 12)) = v.Redirected
 	list55 := c.elements(len(v.Headers), 16)
 	for k, v := range v.Headers {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list55)), k*16)
+		p := unsafe.Add(list55, k*16)
 		storeHeader(c, p, v)
 	}
-	c.storePair(unsafe.Add(p, 16), unsafe.Pointer(unsafe.SliceData(list55)), len(list55))
+	c.storePair(unsafe.Add(p, 16), list55, len(v.Headers))
 }
 
 func loadHTTPHead(p unsafe.Pointer) HTTPHead {
@@ -1764,17 +1764,17 @@ func storeHTTPRule(c *call, p unsafe.Pointer, v HTTPRule) {
 	}
 	list56 := c.elements(len(v.Methods), 8)
 	for k, v := range v.Methods {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list56)), k*8)
+		p := unsafe.Add(list56, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 20), unsafe.Pointer(unsafe.SliceData(list56)), len(list56))
+	c.storePair(unsafe.Add(p, 20), list56, len(v.Methods))
 	c.storeString(unsafe.Add(p, 28), v.Path)
 	list57 := c.elements(len(v.Headers), 8)
 	for k, v := range v.Headers {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list57)), k*8)
+		p := unsafe.Add(list57, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 36), unsafe.Pointer(unsafe.SliceData(list57)), len(list57))
+	c.storePair(unsafe.Add(p, 36), list57, len(v.Headers))
 }
 
 func loadHTTPRule(p unsafe.Pointer) HTTPRule {
@@ -1905,10 +1905,10 @@ func (r *HTTPClient) Start(request HTTPRequest) (out *HTTPExchange, err error) {
 	f4 = uint32(len(request.URL))
 	list59 := c.elements(len(request.Headers), 16)
 	for k, v := range request.Headers {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list59)), k*16)
+		p := unsafe.Add(list59, k*16)
 		storeHeader(c, p, v)
 	}
-	f5 = uint32(c.keep(unsafe.Pointer(unsafe.SliceData(list59))))
+	f5 = uint32(c.keep(list59))
 	f6 = uint32(len(request.Headers))
 	switch v := request.Content.(type) {
 	case nil:
@@ -1958,10 +1958,10 @@ func (r *HTTPClient) Narrow(rules []HTTPRule) (out *HTTPClient, err error) {
 	f0 = uint32(r.handle)
 	list61 := c.elements(len(rules), 44)
 	for k, v := range rules {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list61)), k*44)
+		p := unsafe.Add(list61, k*44)
 		storeHTTPRule(c, p, v)
 	}
-	f1 = uint32(c.keep(unsafe.Pointer(unsafe.SliceData(list61))))
+	f1 = uint32(c.keep(list61))
 	f2 = uint32(len(rules))
 	o := c.area(48)
 	f3 = c.keep(o)
@@ -2166,10 +2166,10 @@ type KVPage struct {
 func storeKVPage(c *call, p unsafe.Pointer, v KVPage) {
 	list69 := c.elements(len(v.Entries), 16)
 	for k, v := range v.Entries {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list69)), k*16)
+		p := unsafe.Add(list69, k*16)
 		storeKVEntry(c, p, v)
 	}
-	c.storePair(p, unsafe.Pointer(unsafe.SliceData(list69)), len(list69))
+	c.storePair(p, list69, len(v.Entries))
 	if v.Cursor != nil {
 		*(*uint8)(unsafe.Add(p, 8)) = 1
 		c.storeString(unsafe.Add(unsafe.Add(p, 8), 4), *v.Cursor)
@@ -2586,10 +2586,10 @@ type WorkspacePage struct {
 func storeWorkspacePage(c *call, p unsafe.Pointer, v WorkspacePage) {
 	list82 := c.elements(len(v.Entries), 40)
 	for k, v := range v.Entries {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list82)), k*40)
+		p := unsafe.Add(list82, k*40)
 		storeWorkspaceEntry(c, p, v)
 	}
-	c.storePair(p, unsafe.Pointer(unsafe.SliceData(list82)), len(list82))
+	c.storePair(p, list82, len(v.Entries))
 	if v.Cursor != nil {
 		*(*uint8)(unsafe.Add(p, 8)) = 1
 		c.storeString(unsafe.Add(unsafe.Add(p, 8), 4), *v.Cursor)
@@ -2654,10 +2654,10 @@ type WorkspaceFound struct {
 func storeWorkspaceFound(c *call, p unsafe.Pointer, v WorkspaceFound) {
 	list83 := c.elements(len(v.Paths), 8)
 	for k, v := range v.Paths {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list83)), k*8)
+		p := unsafe.Add(list83, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(p, unsafe.Pointer(unsafe.SliceData(list83)), len(list83))
+	c.storePair(p, list83, len(v.Paths))
 	if v.Cursor != nil {
 		*(*uint8)(unsafe.Add(p, 8)) = 1
 		c.storeString(unsafe.Add(unsafe.Add(p, 8), 4), *v.Cursor)
@@ -2682,16 +2682,16 @@ type WorkspaceSearch struct {
 func storeWorkspaceSearch(c *call, p unsafe.Pointer, v WorkspaceSearch) {
 	list84 := c.elements(len(v.Include), 8)
 	for k, v := range v.Include {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list84)), k*8)
+		p := unsafe.Add(list84, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(p, unsafe.Pointer(unsafe.SliceData(list84)), len(list84))
+	c.storePair(p, list84, len(v.Include))
 	list85 := c.elements(len(v.Exclude), 8)
 	for k, v := range v.Exclude {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list85)), k*8)
+		p := unsafe.Add(list85, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 8), unsafe.Pointer(unsafe.SliceData(list85)), len(list85))
+	c.storePair(unsafe.Add(p, 8), list85, len(v.Exclude))
 	*(*uint32)(unsafe.Add(p, 16)) = v.Context
 }
 
@@ -2721,16 +2721,16 @@ func storeWorkspaceMatch(c *call, p unsafe.Pointer, v WorkspaceMatch) {
 	c.storeString(unsafe.Add(p, 16), v.Text)
 	list86 := c.elements(len(v.Before), 8)
 	for k, v := range v.Before {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list86)), k*8)
+		p := unsafe.Add(list86, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 24), unsafe.Pointer(unsafe.SliceData(list86)), len(list86))
+	c.storePair(unsafe.Add(p, 24), list86, len(v.Before))
 	list87 := c.elements(len(v.After), 8)
 	for k, v := range v.After {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list87)), k*8)
+		p := unsafe.Add(list87, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 32), unsafe.Pointer(unsafe.SliceData(list87)), len(list87))
+	c.storePair(unsafe.Add(p, 32), list87, len(v.After))
 }
 
 func loadWorkspaceMatch(p unsafe.Pointer) WorkspaceMatch {
@@ -2755,10 +2755,10 @@ type WorkspaceMatches struct {
 func storeWorkspaceMatches(c *call, p unsafe.Pointer, v WorkspaceMatches) {
 	list88 := c.elements(len(v.Matches), 40)
 	for k, v := range v.Matches {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list88)), k*40)
+		p := unsafe.Add(list88, k*40)
 		storeWorkspaceMatch(c, p, v)
 	}
-	c.storePair(p, unsafe.Pointer(unsafe.SliceData(list88)), len(list88))
+	c.storePair(p, list88, len(v.Matches))
 	*(*uint32)(unsafe.Add(p, 8)) = v.Partial
 	if v.Cursor != nil {
 		*(*uint8)(unsafe.Add(p, 12)) = 1
@@ -3164,10 +3164,10 @@ func (r *WorkspaceDirectory) Edit(path string, replacements []WorkspaceReplaceme
 	f2 = uint32(len(path))
 	list101 := c.elements(len(replacements), 16)
 	for k, v := range replacements {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list101)), k*16)
+		p := unsafe.Add(list101, k*16)
 		storeWorkspaceReplacement(c, p, v)
 	}
-	f3 = uint32(c.keep(unsafe.Pointer(unsafe.SliceData(list101))))
+	f3 = uint32(c.keep(list101))
 	f4 = uint32(len(replacements))
 	o := c.area(48)
 	f5 = c.keep(o)
@@ -3277,17 +3277,17 @@ func (r *WorkspaceDirectory) Grep(pattern string, search WorkspaceSearch, limit 
 	f2 = uint32(len(pattern))
 	list105 := c.elements(len(search.Include), 8)
 	for k, v := range search.Include {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list105)), k*8)
+		p := unsafe.Add(list105, k*8)
 		c.storeString(p, v)
 	}
-	f3 = uint32(c.keep(unsafe.Pointer(unsafe.SliceData(list105))))
+	f3 = uint32(c.keep(list105))
 	f4 = uint32(len(search.Include))
 	list106 := c.elements(len(search.Exclude), 8)
 	for k, v := range search.Exclude {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list106)), k*8)
+		p := unsafe.Add(list106, k*8)
 		c.storeString(p, v)
 	}
-	f5 = uint32(c.keep(unsafe.Pointer(unsafe.SliceData(list106))))
+	f5 = uint32(c.keep(list106))
 	f6 = uint32(len(search.Exclude))
 	f7 = uint32(search.Context)
 	f8 = uint32(limit)
@@ -3904,17 +3904,17 @@ type SandboxCommand struct {
 func storeSandboxCommand(c *call, p unsafe.Pointer, v SandboxCommand) {
 	list128 := c.elements(len(v.Argv), 8)
 	for k, v := range v.Argv {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list128)), k*8)
+		p := unsafe.Add(list128, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(p, unsafe.Pointer(unsafe.SliceData(list128)), len(list128))
+	c.storePair(p, list128, len(v.Argv))
 	c.storeString(unsafe.Add(p, 8), v.Folder)
 	list129 := c.elements(len(v.Env), 16)
 	for k, v := range v.Env {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list129)), k*16)
+		p := unsafe.Add(list129, k*16)
 		storeSandboxVariable(c, p, v)
 	}
-	c.storePair(unsafe.Add(p, 16), unsafe.Pointer(unsafe.SliceData(list129)), len(list129))
+	c.storePair(unsafe.Add(p, 16), list129, len(v.Env))
 	storeSandboxInput(c, unsafe.Add(p, 24), v.Stdin)
 	if v.Timeout != nil {
 		*(*uint8)(unsafe.Add(p, 36)) = 1
@@ -4058,34 +4058,34 @@ type SandboxChanges struct {
 func storeSandboxChanges(c *call, p unsafe.Pointer, v SandboxChanges) {
 	list130 := c.elements(len(v.Added), 8)
 	for k, v := range v.Added {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list130)), k*8)
+		p := unsafe.Add(list130, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(p, unsafe.Pointer(unsafe.SliceData(list130)), len(list130))
+	c.storePair(p, list130, len(v.Added))
 	list131 := c.elements(len(v.Changed), 8)
 	for k, v := range v.Changed {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list131)), k*8)
+		p := unsafe.Add(list131, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 8), unsafe.Pointer(unsafe.SliceData(list131)), len(list131))
+	c.storePair(unsafe.Add(p, 8), list131, len(v.Changed))
 	list132 := c.elements(len(v.Removed), 8)
 	for k, v := range v.Removed {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list132)), k*8)
+		p := unsafe.Add(list132, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 16), unsafe.Pointer(unsafe.SliceData(list132)), len(list132))
+	c.storePair(unsafe.Add(p, 16), list132, len(v.Removed))
 	list133 := c.elements(len(v.Conflicts), 16)
 	for k, v := range v.Conflicts {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list133)), k*16)
+		p := unsafe.Add(list133, k*16)
 		storeSandboxNote(c, p, v)
 	}
-	c.storePair(unsafe.Add(p, 24), unsafe.Pointer(unsafe.SliceData(list133)), len(list133))
+	c.storePair(unsafe.Add(p, 24), list133, len(v.Conflicts))
 	list134 := c.elements(len(v.Skipped), 16)
 	for k, v := range v.Skipped {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list134)), k*16)
+		p := unsafe.Add(list134, k*16)
 		storeSandboxNote(c, p, v)
 	}
-	c.storePair(unsafe.Add(p, 32), unsafe.Pointer(unsafe.SliceData(list134)), len(list134))
+	c.storePair(unsafe.Add(p, 32), list134, len(v.Skipped))
 	*(*uint32)(unsafe.Add(p, 40)) = v.Omitted
 }
 
@@ -4165,19 +4165,19 @@ func (r *SandboxContainer) Start(command SandboxCommand) (out *SandboxProcess, e
 	f0 = uint32(r.handle)
 	list136 := c.elements(len(command.Argv), 8)
 	for k, v := range command.Argv {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list136)), k*8)
+		p := unsafe.Add(list136, k*8)
 		c.storeString(p, v)
 	}
-	f1 = uint32(c.keep(unsafe.Pointer(unsafe.SliceData(list136))))
+	f1 = uint32(c.keep(list136))
 	f2 = uint32(len(command.Argv))
 	f3 = uint32(c.text(command.Folder))
 	f4 = uint32(len(command.Folder))
 	list137 := c.elements(len(command.Env), 16)
 	for k, v := range command.Env {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list137)), k*16)
+		p := unsafe.Add(list137, k*16)
 		storeSandboxVariable(c, p, v)
 	}
-	f5 = uint32(c.keep(unsafe.Pointer(unsafe.SliceData(list137))))
+	f5 = uint32(c.keep(list137))
 	f6 = uint32(len(command.Env))
 	switch v := command.Stdin.(type) {
 	case nil:
@@ -4526,10 +4526,10 @@ func (r *ToolsToolbox) Describe(names []string) string {
 	f0 = uint32(r.handle)
 	list151 := c.elements(len(names), 8)
 	for k, v := range names {
-		p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list151)), k*8)
+		p := unsafe.Add(list151, k*8)
 		c.storeString(p, v)
 	}
-	f1 = uint32(c.keep(unsafe.Pointer(unsafe.SliceData(list151))))
+	f1 = uint32(c.keep(list151))
 	f2 = uint32(len(names))
 	o := c.area(8)
 	f3 = c.keep(o)
@@ -4774,10 +4774,10 @@ func storeToolError(c *call, p unsafe.Pointer, v toolError) {
 		*(*uint8)(p) = 1
 		list157 := c.elements(len(v.Value), 16)
 		for k, v := range v.Value {
-			p := unsafe.Add(unsafe.Pointer(unsafe.SliceData(list157)), k*16)
+			p := unsafe.Add(list157, k*16)
 			storeToolProblem(c, p, v)
 		}
-		c.storePair(unsafe.Add(p, 4), unsafe.Pointer(unsafe.SliceData(list157)), len(list157))
+		c.storePair(unsafe.Add(p, 4), list157, len(v.Value))
 	case toolErrorDenied:
 		*(*uint8)(p) = 2
 		storeDenial(c, unsafe.Add(p, 4), v.Value)

@@ -53,15 +53,14 @@ func (c *call) keep(p unsafe.Pointer) uint32 {
 }
 
 // area is memory for one value, which is zero.
-func (c *call) area(size int) unsafe.Pointer {
-	return unsafe.Pointer(unsafe.SliceData(c.elements(1, size)))
-}
+func (c *call) area(size int) unsafe.Pointer { return c.elements(1, size) }
 
-// elements is memory for so many values of this size, as words of 8 bytes.
-func (c *call) elements(n, size int) []uint64 {
+// elements is memory for so many values of this size, which are zero.
+func (c *call) elements(n, size int) unsafe.Pointer {
 	words := make([]uint64, (n*size+7)/8+1)
-	c.keep(unsafe.Pointer(unsafe.SliceData(words)))
-	return words
+	p := unsafe.Pointer(unsafe.SliceData(words))
+	c.keep(p)
+	return p
 }
 
 func (c *call) text(s string) uint32 { return c.keep(unsafe.Pointer(unsafe.StringData(s))) }

@@ -75,10 +75,10 @@ func describe() unsafe.Pointer {
 	returned = c
 	list := c.elements(len(tools), definitionSize)
 	for k, t := range tools {
-		storeToolDefinition(c, unsafe.Add(unsafe.Pointer(unsafe.SliceData(list)), k*definitionSize), t.definition)
+		storeToolDefinition(c, unsafe.Add(list, k*definitionSize), t.definition)
 	}
 	p := c.area(8)
-	c.storePair(p, unsafe.Pointer(unsafe.SliceData(list)), len(tools))
+	c.storePair(p, list, len(tools))
 	return p
 }
 
