@@ -430,15 +430,12 @@ func (g *generator) function(f *abi.Func) {
 		flat += len(p.Type.Flat())
 	}
 	name := func(k int) string {
-		if k == 0 && f.Resource != nil {
-			return "r"
-		}
-		if k == 0 && isEnv(f) {
+		if k == 0 && isMethod(f) {
 			return "r"
 		}
 		return parameter(f.Params[k].Name)
 	}
-	if flat > 16 {
+	if len(params) < flat { // they pass through memory
 		whole := &abi.Type{Kind: abi.KindTuple, Fields: f.Params}
 		g.line("p := c.area(%d)\nf0 = c.keep(p)", whole.Size())
 		for k, offset := range whole.Offsets() {
@@ -453,12 +450,11 @@ func (g *generator) function(f *abi.Func) {
 		}
 	}
 	t := f.Result
+	call := fmt.Sprintf("%s(%s)", core, strings.Join(names, ", "))
 	inMemory := t != nil && len(results) == 0
 	if inMemory {
-		last := slots[len(slots)-1].name
-		g.line("o := c.area(%d)\n%s = c.keep(o)\n%s(%s)", t.Size(), last, core, strings.Join(names, ", "))
+		g.line("o := c.area(%d)\n%s = c.keep(o)\n%s", t.Size(), names[len(names)-1], call)
 	}
-	call := fmt.Sprintf("%s(%s)", core, strings.Join(names, ", "))
 	switch {
 	case t == nil:
 		g.line("%s", call)
@@ -473,13 +469,14 @@ func (g *generator) function(f *abi.Func) {
 		}
 	case t.Kind == abi.KindResult:
 		g.line("if *(*uint8)(o) != 0 {")
+		payload := add("o", t.PayloadOffset())
+		err := g.load(t.Err, payload)
 		if t.Err.Kind == abi.KindString {
-			g.line("err = errors.New(%s)\nreturn\n}", g.load(t.Err, add("o", t.PayloadOffset())))
-		} else {
-			g.line("err = %s\nreturn\n}", g.load(t.Err, add("o", t.PayloadOffset())))
+			err = fmt.Sprintf("errors.New(%s)", err)
 		}
+		g.line("err = %s\nreturn\n}", err)
 		if t.Ok != nil {
-			g.line("out = %s", g.load(t.Ok, add("o", t.PayloadOffset())))
+			g.line("out = %s", g.load(t.Ok, payload))
 		}
 		g.line("return")
 	default:
@@ -493,12 +490,14 @@ func isEnv(f *abi.Func) bool {
 	return f.Resource == nil && len(f.Params) > 0 && f.Params[0].Type.Kind == abi.KindBorrow && f.Params[0].Type.Resource.Name == "env"
 }
 
+// isMethod reports whether a function becomes a method in Go, of its first parameter.
+func isMethod(f *abi.Func) bool { return f.Resource != nil || isEnv(f) }
+
 // header is the first line of the Go function.
 func (g *generator) header(f *abi.Func) string {
 	var params []string
-	method := f.Resource != nil || isEnv(f)
 	for k, p := range f.Params {
-		if k > 0 || !method {
+		if k > 0 || !isMethod(f) {
 			params = append(params, parameter(p.Name)+" "+goType(p.Type))
 		}
 	}
