@@ -93,10 +93,13 @@ func pair(p unsafe.Pointer) (data unsafe.Pointer, n uint32) {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&address)), *(*uint32)(unsafe.Add(p, 4))
 }
 
-func loadString(p unsafe.Pointer) string {
-	b := loadBytes(p)
+// takeString returns a text that the host wrote.
+func takeString(data unsafe.Pointer, n uint32) string {
+	b := take(data, n)
 	return unsafe.String(unsafe.SliceData(b), len(b))
 }
+
+func loadString(p unsafe.Pointer) string { return takeString(pair(p)) }
 
 func loadBytes(p unsafe.Pointer) []byte { return take(pair(p)) }
 

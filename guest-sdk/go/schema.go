@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -37,10 +38,8 @@ func schemaOf[T any]() (string, error) {
 
 // describeType makes the schema of a type inside the types in within, which it must not be.
 func describeType(t reflect.Type, within []reflect.Type) (*schema, error) {
-	for _, outer := range within {
-		if outer == t {
-			return nil, fmt.Errorf("%v contains itself", t)
-		}
+	if slices.Contains(within, t) {
+		return nil, fmt.Errorf("%v contains itself", t)
 	}
 	within = append(within, t)
 	switch t.Kind() {

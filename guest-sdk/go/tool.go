@@ -64,11 +64,6 @@ func Tool[In, Out any](name, description string, run func(env *Env, in In) (Out,
 // returned keeps what the host reads after a function has returned. The instance serves no other call.
 var returned *call
 
-func lift(data unsafe.Pointer, n uint32) string {
-	b := take(data, n)
-	return unsafe.String(unsafe.SliceData(b), len(b))
-}
-
 //go:wasmexport stile:extension/tools@0.1.0#describe
 func describe() unsafe.Pointer {
 	c := &call{}
@@ -87,7 +82,7 @@ func callTool(name unsafe.Pointer, nameLen uint32, input unsafe.Pointer, inputLe
 	c := &call{}
 	returned = c
 	p := c.area(resultSize)
-	output, err := runTool(lift(name, nameLen), lift(input, inputLen), &Env{env})
+	output, err := runTool(takeString(name, nameLen), takeString(input, inputLen), &Env{env})
 	if err != nil {
 		storeResult(c, p, err)
 	} else {
