@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,7 +105,7 @@ type coreModule struct {
 
 // readCore reads a core module. It checks nothing that the engine checks, but every number that this package uses later.
 func readCore(wasm []byte) (*coreModule, error) {
-	if len(wasm) >= len(wasmbin.ComponentHeader) && string(wasm[:len(wasmbin.ComponentHeader)]) == wasmbin.ComponentHeader {
+	if bytes.HasPrefix(wasm, []byte(wasmbin.ComponentHeader)) {
 		return nil, coreErrorf(CoreMalformed, nil, "this is a component already; only core modules can become one")
 	}
 	m := &coreModule{imports: map[string]coreFunc{}, exports: map[string]coreExport{}}
@@ -165,32 +166,28 @@ func (m *coreModule) readTypes(r *wasmbin.Reader) {
 }
 
 func (m *coreModule) readImports(r *wasmbin.Reader) error {
-	var other []string
 	times := map[string]int{}
 	for range r.Count() {
 		module, short := r.Name(), r.Name()
 		name := module + "#" + short
-		switch kind := r.Byte(); kind {
-		case externFunc:
-			index := r.U32()
-			m.funcs = append(m.funcs, index)
-			if r.Err == nil && int64(index) >= int64(len(m.types)) {
-				r.Fail("the type of an import does not exist")
-			}
-			if r.Err == nil {
-				if f, ok := m.imports[name]; ok && f != m.types[index] {
-					return coreErrorf(CoreType, []string{name}, "the module imports a function with two types: %s")
-				}
-				m.imports[name] = m.types[index]
-				m.listed = append(m.listed, coreListed{module, short, index, times[name]})
-				times[name]++
-			}
-		default: // what follows cannot be told without knowing the kind
-			if r.Err == nil {
-				other = append(other, name)
-				return coreErrorf(CoreImport, other, "the module imports what is not a function, and no interface has: %s")
-			}
+		kind := r.Byte()
+		if r.Err == nil && kind != externFunc {
+			return coreErrorf(CoreImport, []string{name}, "the module imports what is not a function, and no interface has: %s")
 		}
+		index := r.U32()
+		if r.Err == nil && int64(index) >= int64(len(m.types)) {
+			r.Fail("the type of an import does not exist")
+		}
+		if r.Err != nil {
+			break
+		}
+		if f, ok := m.imports[name]; ok && f != m.types[index] {
+			return coreErrorf(CoreType, []string{name}, "the module imports a function with two types: %s")
+		}
+		m.imports[name] = m.types[index]
+		m.funcs = append(m.funcs, index)
+		m.listed = append(m.listed, coreListed{module, short, index, times[name]})
+		times[name]++
 	}
 	return nil
 }
