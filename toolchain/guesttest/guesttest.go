@@ -3,6 +3,7 @@
 package guesttest
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,7 +49,7 @@ func quoted(text string) string {
 
 // number is an i32 in memory.
 func number(n int) string {
-	return quoted(string([]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)}))
+	return quoted(string(binary.LittleEndian.AppendUint32(nil, uint32(n))))
 }
 
 // Core returns the core module, as text.
@@ -134,10 +135,11 @@ func WithProducers(component []byte, fields map[string]map[string]string) []byte
 	content := wasmbin.Writer(nil)
 	content.Number(uint32(len(fields)))
 	for field, producers := range fields {
-		content = wasmbin.AppendName(content, field)
+		content.Text(field)
 		content.Number(uint32(len(producers)))
 		for name, version := range producers {
-			content = wasmbin.AppendName(wasmbin.AppendName(content, name), version)
+			content.Text(name)
+			content.Text(version)
 		}
 	}
 	return WithSection(component, "producers", content)
