@@ -32,27 +32,36 @@ type customContent struct {
 
 // assemble makes the component. The same parts give the same bytes.
 func (a *assembly) assemble() ([]byte, error) {
-	wasm, err := wasmtime.Wat2Wasm(a.text())
-	if err != nil {
-		return nil, fmt.Errorf("assemble component: %w", err)
-	}
-	sections, err := wasmbin.ReadSections(wasm, wasmbin.ComponentHeader)
-	if err != nil {
-		return nil, fmt.Errorf("assemble component: %w", err)
-	}
-	empty := [][]byte{memoryModule(a.image.memory)} // these modules are empty in the text
+	modules := [][]byte{memoryModule(a.image.memory)}
 	if a.engine == "" {
-		empty = slices.Insert(empty, 0, a.inline)
+		modules = slices.Insert(modules, 0, a.inline)
 	}
-	for i := range sections {
-		if sections[i].ID == wasmbin.SectionCoreModule && len(empty) > 0 {
-			sections[i].Body, empty = empty[0], empty[1:]
-		}
+	sections, err := sectionsOf(a.text(), modules...)
+	if err != nil {
+		return nil, fmt.Errorf("assemble component: %w", err)
 	}
 	for _, c := range a.custom {
 		sections = append(sections, wasmbin.CustomSection(c.name, c.content))
 	}
 	return wasmbin.WriteSections(wasmbin.ComponentHeader, sections), nil
+}
+
+// sectionsOf reads the text of a component, whose first core modules are empty there: they become these.
+func sectionsOf(text string, modules ...[]byte) ([]wasmbin.Section, error) {
+	wasm, err := wasmtime.Wat2Wasm(text)
+	if err != nil {
+		return nil, err
+	}
+	sections, err := wasmbin.ReadSections(wasm, wasmbin.ComponentHeader)
+	if err != nil {
+		return nil, err
+	}
+	for i := range sections {
+		if sections[i].ID == wasmbin.SectionCoreModule && len(modules) > 0 {
+			sections[i].Body, modules = modules[0], modules[1:]
+		}
+	}
+	return sections, nil
 }
 
 // text is the component as WebAssembly text, without the content of memory and of an inline engine.

@@ -41,19 +41,9 @@ func Componentize(world *abi.World, core []byte) ([]byte, error) {
 	}
 	w := &componentWriter{linkage: l, ids: map[declaration]string{}, exported: map[declaration]bool{}}
 	w.wrap(m, a)
-	wasm, err := wasmtime.Wat2Wasm(w.b.String())
+	sections, err := sectionsOf(w.b.String(), m.bytes())
 	if err != nil {
 		return nil, fmt.Errorf("componentize: %w", err)
-	}
-	sections, err := wasmbin.ReadSections(wasm, wasmbin.ComponentHeader)
-	if err != nil {
-		return nil, fmt.Errorf("componentize: %w", err)
-	}
-	for i := range sections {
-		if sections[i].ID == wasmbin.SectionCoreModule {
-			sections[i].Body = m.bytes()
-			break
-		}
 	}
 	return wasmbin.WriteSections(wasmbin.ComponentHeader, sections), nil
 }
