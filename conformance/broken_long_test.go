@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stilehost/stile/conformance"
@@ -51,7 +52,7 @@ func TestLongBrokenHosts(t *testing.T) {
 	}
 }
 
-// TestLongSecondHost has the suite judge a host on jco and Node.js, which npm installs. It fails what expected/jco.json says, and nothing else.
+// TestLongSecondHost has the suite judge a host on jco and Node.js, which npm installs. It fails what expected/jco.json says, and nothing else; REPORT.md has its table.
 func TestLongSecondHost(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, os.DirFS("jco")); err != nil {
@@ -71,5 +72,12 @@ func TestLongSecondHost(t *testing.T) {
 		if c.Verdict == conformance.Fail || c.Verdict == conformance.Unexpected {
 			t.Errorf("%s: %s: %s", c.Verdict, c.Name, c.Why)
 		}
+	}
+	report, err := os.ReadFile("REPORT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := conformance.Markdown(r); !strings.Contains(string(report), text) {
+		t.Errorf("REPORT.md must contain:\n%s", text)
 	}
 }

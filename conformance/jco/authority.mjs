@@ -3,6 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { request as send } from "node:http";
 import { BlockList, isIP } from "node:net";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
+import { Directory, open } from "./workspace.mjs";
 
 const fail = (tag, val) => Object.assign(Object.create(null), { tag, val });
 const buckets = new Map(); // by store; they last as long as the host
@@ -307,8 +308,11 @@ const operations = {
     get(self, _, kind, name) {
       const b = self.bindings.get(name);
       if (b?.spec.kind !== kind) throw fail("denied", { binding: name, operation: `use ${name}`, reason: `there is no ${kind} binding of this name`, remedy: "" });
-      const { spec, grant } = b;
+      const { spec, grant, derived } = b;
+      if (derived) return this.own(derived.type, { ...derived }, grant);
       switch (kind) {
+        case "workspace":
+          return this.own("Directory", open(spec), grant);
         case "http":
           return this.own("Client", { sets: [spec.rules ?? []], budget: spec }, grant);
         case "kv": {
@@ -329,7 +333,7 @@ const operations = {
     put(self, object, kind, name, value) {
       if (!/^[!-~]{1,64}$/.test(name)) throw fail("invalid", "the name");
       const derived = object(value);
-      self.bindings.set(name, { spec: { kind, ...derived }, grant: derived.grant });
+      self.bindings.set(name, { spec: { kind }, grant: derived.grant, derived });
     },
   },
   Pollable: {
@@ -358,6 +362,7 @@ const operations = {
     },
   },
   Console: { log: () => {} },
+  Directory,
   Bucket: {
     get: (self, _, key) => self.entries.get(key),
     set: (self, _, key, value) => {

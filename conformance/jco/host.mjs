@@ -146,7 +146,7 @@ createInterface({ input: process.stdin }).on("line", (line) => {
   switch (op) {
     case "hello":
       if (protocol !== PROTOCOL) return answer({ id, error: `this host speaks version ${PROTOCOL} of the protocol` });
-      return answer({ id, hello: { protocol: PROTOCOL, name: "jco", version: "0.15.0", kinds: ["blob", "clock", "console", "http", "kv", "random"] } });
+      return answer({ id, hello: { protocol: PROTOCOL, name: "jco", version: "0.15.0", kinds: ["blob", "clock", "console", "http", "kv", "random", "workspace"] } });
     case "call":
       return void run(id, call).catch((error) => answer({ id, result: { outcome: "fault", message: String(error?.stack ?? error) } }));
     case "revoke":

@@ -2,6 +2,14 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
+import { Directory } from "./workspace.mjs";
+
+// What jco generates decodes text with decoders of this class. Theirs replace what is not UTF-8, and the component model says to trap.
+globalThis.TextDecoder = class extends TextDecoder {
+  constructor(label, options) {
+    super(label, { ...options, fatal: true, ignoreBOM: true });
+  }
+};
 
 const flag = new Int32Array(workerData.shared);
 
@@ -58,8 +66,8 @@ const all = {
   "stile:capability/clock": { Clock: define("Clock", "now", "monotonic", "subscribe"), ...bound("clock") },
   "stile:capability/random": { Random: define("Random", "u64", "bytes"), ...bound("random") },
   "stile:capability/console": { Console: define("Console", "log"), ...bound("console") },
-  // Kinds that this host does not have, which cases with other kinds may import.
-  "stile:capability/workspace": { Directory: define("Directory"), ...bound("workspace") },
+  "stile:capability/workspace": { Directory: define("Directory", ...Object.keys(Directory)), ...bound("workspace") },
+  // The kind that this host does not have. Cases with other kinds may import it.
   "stile:capability/browser": { Session: define("Session"), Pending: define("Pending"), ...bound("browser") },
 };
 
