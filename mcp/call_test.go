@@ -121,6 +121,15 @@ func TestForgedFailures(t *testing.T) {
 	}
 }
 
+// The message of a panic is the last line of what a guest wrote before its trap.
+func TestFailureKeepsItsEnds(t *testing.T) {
+	err := &host.TrapError{Reason: "unreachable", Output: "thread main panicked\n" + strings.Repeat("a line of a long trace\n", 1000) + "index out of bounds: the len is 3"}
+	f, _ := new(endpoint).explain(err, host.Usage{})
+	if text := f.text(); len(text) > 2*maxMessage || !strings.Contains(text, "thread main panicked") || !strings.Contains(text, "index out of bounds: the len is 3") {
+		t.Errorf("%d bytes:\n%s", len(text), text)
+	}
+}
+
 // A tool that fails repeatedly is suspended, and its error says so.
 func TestRests(t *testing.T) {
 	h := newHome(t, `{"limits": {"failuresBeforeBreak": 2}}`)

@@ -70,7 +70,7 @@ var kinds = map[lifecycle.FailureKind]string{
 func (e *endpoint) explain(err error, usage host.Usage) (f failure, ok bool) {
 	sorted := lifecycle.Sort(err)
 	f = failure{
-		Kind: kinds[sorted.Kind], Message: printable.Short(err.Error(), maxMessage), Stage: string(sorted.Stage), Problems: sorted.Problems, Limit: sorted.Limit, Value: sorted.Value,
+		Kind: kinds[sorted.Kind], Message: printable.Ends(err.Error(), maxMessage), Stage: string(sorted.Stage), Problems: sorted.Problems, Limit: sorted.Limit, Value: sorted.Value,
 	}
 	crowded, full := errors.AsType[*crowdedError](err)
 	switch {
@@ -117,7 +117,7 @@ func (e *endpoint) explain(err error, usage host.Usage) (f failure, ok bool) {
 	return f, true
 }
 
-const maxMessage = 8 << 10 // bytes of a message
+const maxMessage = 8 << 10 // bytes of a message, half of them from its end
 
 // text is the form that a model reads.
 func (f failure) text() string {

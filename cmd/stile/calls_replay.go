@@ -38,8 +38,9 @@ type replay struct {
 	ID        int64              `json:"id"`
 	Same      bool               `json:"same"`
 	Component string             `json:"component"`
-	Recorded  int                `json:"recorded"` // operations
-	Answered  int                `json:"answered"` // of those
+	Made      int                `json:"operations"` // of the recorded call
+	Recorded  int                `json:"recorded"`   // of those
+	Answered  int                `json:"answered"`   // of those
 	Cut       bool               `json:"cut"`
 	Timed     bool               `json:"timed"`
 	Differs   []replayDifference `json:"differences"`
@@ -93,7 +94,7 @@ func (c *callsReplayCommand) Run(ctx context.Context, s *streams) (err error) {
 		return fmt.Errorf("recording %d: %w", c.ID, err)
 	}
 	out := replay{
-		ID: c.ID, Same: got.Same, Component: "sha256:" + component.Digest(), Recorded: got.Recorded, Answered: got.Answered, Cut: got.Cut, Timed: got.Timed,
+		ID: c.ID, Same: got.Same, Component: "sha256:" + component.Digest(), Made: r.Usage.Operations, Recorded: got.Recorded, Answered: got.Answered, Cut: got.Cut, Timed: got.Timed,
 		Differs: []replayDifference{}, NotListed: got.DifferencesDropped, Outcome: got.Outcome, Output: jsonOrText(got.Output),
 	}
 	for _, d := range got.Differences {
@@ -143,6 +144,9 @@ func (p *replay) text() string {
 		word = "not whole"
 	}
 	fmt.Fprintf(&b, "%s: %d of %d recorded operations were made, outcome %s\n", word, p.Answered, p.Recorded, cell(p.Outcome.String()))
+	if more := p.Made - p.Recorded; more > 0 && !p.Cut {
+		fmt.Fprintf(&b, "%s of WASI %s not recorded: WASI reaches nothing outside the call\n", counted(more, "operation"), map[bool]string{true: "was", false: "were"}[more == 1])
+	}
 	if p.Timed {
 		b.WriteString("a clock or the caller ended the recorded call, so the two ends are not compared\n")
 	}

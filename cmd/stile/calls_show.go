@@ -128,7 +128,11 @@ func (c *shownCall) text() string {
 	for _, d := range c.Denials {
 		fmt.Fprintf(&b, "denial     %s\n", cell(printable.Text(fmt.Sprintf("%s through %q: %s", d.Operation, d.Binding, d.Reason))))
 	}
-	fmt.Fprintf(&b, "\n%s, %d of them recorded\n", counted(c.Operations, "operation"), len(c.Recorded))
+	fmt.Fprintf(&b, "\n%s, %d of them recorded", counted(c.Operations, "operation"), len(c.Recorded))
+	if c.Operations > len(c.Recorded) && c.Cut == "" {
+		b.WriteString("; the others are of WASI, which reaches nothing outside the call")
+	}
+	b.WriteByte('\n')
 	for i, o := range c.Recorded {
 		fmt.Fprintf(&b, "%5d  %s\n", i+1, cell(o.String()))
 	}

@@ -78,6 +78,21 @@ func Short(s string, max int) string {
 	return Text(s)
 }
 
+// Ends is Short for text whose end says as much as its beginning, such as a trace with the message below it. Over max bytes it keeps half
+// of them from each end, and a line between says how many are missing.
+func Ends(s string, max int) string {
+	if len(s) <= max {
+		return Text(s)
+	}
+	head, from := Cut(s, max/2), len(s)-max/2
+	for range utf8.UTFMax - 1 {
+		if from < len(s) && !utf8.RuneStart(s[from]) {
+			from++
+		}
+	}
+	return fmt.Sprintf("%s\n... (%d bytes) ...\n%s", Text(head), from-len(head), Text(s[from:]))
+}
+
 // Cut returns the first max bytes of s, or up to three fewer to avoid splitting a character. What it returns does not keep s in memory.
 func Cut(s string, max int) string {
 	if len(s) <= max {

@@ -83,6 +83,25 @@ func TestPrintableCut(t *testing.T) {
 	}
 }
 
+func TestPrintableEnds(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		max  int
+		want string
+	}{
+		{"abcd", 4, "abcd"},
+		{"abcdefgh", 4, "ab\n... (4 bytes) ...\ngh"},
+		{"日本語日本語", 8, "日\n... (12 bytes) ...\n語"},
+		{"a\x1bxxxx\x1bb", 4, "a\\x1b\n... (4 bytes) ...\n\\x1bb"},
+		{"ab\xbf\xbf\xbf\xbf\xbf\xbf", 6, "a\n... (7 bytes) ...\n"},
+		{"abc", 0, "\n... (3 bytes) ...\n"},
+	} {
+		if got := Ends(tt.in, tt.max); got != tt.want {
+			t.Errorf("Ends(%q, %d) = %q, want %q", tt.in, tt.max, got, tt.want)
+		}
+	}
+}
+
 func hides(s string) bool { at, _ := NextHidden(s, 0); return at >= 0 }
 
 func FuzzPrintable(f *testing.F) {
