@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -89,11 +90,14 @@ func (l *languages) core(t *testing.T, file string) *host.Component {
 	if err != nil {
 		t.Fatal(err)
 	}
-	component, err := toolchain.Componentize(toolchain.ExtensionWorld(l.host.WIT()), wasm)
+	made, err := toolchain.Preinitialize(t.Context(), toolchain.ExtensionWorld(l.host.WIT()), wasm)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l.load(t, component)
+	if made.Begins != "" && !made.Initialized {
+		t.Errorf("%s: %s", file, made.Begins)
+	}
+	return l.load(t, made.Component)
 }
 
 func (l *languages) load(t *testing.T, component []byte) *host.Component {
@@ -221,6 +225,33 @@ func same(t *testing.T, a, b []byte) bool {
 	return normal(a) == normal(b)
 }
 
+// testDraws checks that the tool "draws" returns other random numbers in each call: in each of its fields.
+func testDraws(t *testing.T, c *host.Component) {
+	t.Helper()
+	env := host.Env{"random": random.System()}
+	draw := func() (fields map[string]any) {
+		out, err := c.Call(t.Context(), "draws", []byte("{}"), env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(out, &fields); err != nil || len(fields) == 0 {
+			t.Fatalf("%s: %v", out, err)
+		}
+		return fields
+	}
+	first, other := draw(), draw()
+	for name, numbers := range first {
+		if numbers == other[name] {
+			t.Errorf("%s: two calls got the same random numbers: %v", name, numbers)
+		}
+	}
+	// They come from the binding: one that repeats gives the same ones.
+	env["random"] = random.Seeded([32]byte{1})
+	if first, other = draw(), draw(); !maps.Equal(first, other) {
+		t.Errorf("of a seed: %v, and then %v", first, other)
+	}
+}
+
 // What the Go runtime needs works, and what a guest must not have is not there.
 func TestGo(t *testing.T) {
 	c := newLanguages(t).golang(t, filepath.Join("testdata", "go"))
@@ -270,14 +301,7 @@ func TestGo(t *testing.T) {
 		t.Errorf("the console has %q", all)
 	}
 	mu.Unlock()
-	one, err := c.Call(t.Context(), "random", []byte("{}"), env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := c.Call(t.Context(), "random", []byte("{}"), env)
-	if err != nil || string(one) == string(other) {
-		t.Errorf("two calls got the same random bytes: %s, %v", one, err)
-	}
+	testDraws(t, c)
 	if out, err := c.Call(t.Context(), "random", []byte("{}"), nil); err == nil || !strings.Contains(err.Error(), "random") {
 		t.Errorf("random bytes without a binding: %s, %v", out, err)
 	}

@@ -158,7 +158,11 @@ func (w *componentWriter) lowerImports() {
 	number := 0
 	for n, i := range w.linkage.imports {
 		for _, f := range i.Funcs {
-			w.line("(core func $core%d (canon lower (func $import%d %q) %s))", number, n, f.Name, canonicalOptions)
+			options := canonicalOptions
+			if coreName(f) == randomBytes { // no module of others imports it
+				options = "(memory $memory) (realloc $seeds)"
+			}
+			w.line("(core func $core%d (canon lower (func $import%d %q) %s))", number, n, f.Name, options)
 			number++
 		}
 	}

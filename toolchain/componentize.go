@@ -26,24 +26,33 @@ import (
 // It returns a *CoreError for a module that it cannot wrap. The same module gives the same bytes.
 func Componentize(world *abi.World, core []byte) ([]byte, error) {
 	m, err := readCore(core)
+	if err == nil {
+		core, err = m.componentize(world, start{})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("componentize: %w", err)
 	}
-	l, a, err := m.link(world)
+	return core, nil
+}
+
+// componentize wraps the module.
+func (m *coreModule) componentize(world *abi.World, s start) ([]byte, error) {
+	l, a, err := m.link(world, s)
 	if err != nil {
-		return nil, fmt.Errorf("componentize: %w", err)
+		return nil, err
 	}
 	if err := m.checkExports(l.exports); err != nil {
-		return nil, fmt.Errorf("componentize: %w", err)
+		return nil, err
 	}
+	core := m.bytes()
 	if err := wasmtime.ModuleValidate(validator(), core); err != nil {
-		return nil, fmt.Errorf("componentize: %w", malformed(err))
+		return nil, malformed(err)
 	}
 	w := &componentWriter{linkage: l, ids: map[declaration]string{}, exported: map[declaration]bool{}}
-	w.wrap(m, a)
-	sections, err := sectionsOf(w.b.String(), m.bytes())
+	w.wrap(m, a, s.generators)
+	sections, err := sectionsOf(w.b.String(), core)
 	if err != nil {
-		return nil, fmt.Errorf("componentize: %w", err)
+		return nil, err
 	}
 	return wasmbin.WriteSections(wasmbin.ComponentHeader, sections), nil
 }
@@ -88,7 +97,7 @@ func (m *coreModule) bytes() []byte {
 }
 
 // link finds the functions of the world and of WASI that a module imports. The adapter is nil if it imports none of preview 1.
-func (m *coreModule) link(world *abi.World) (*linkage, *adapter, error) {
+func (m *coreModule) link(world *abi.World, s start) (*linkage, *adapter, error) {
 	used := map[string]bool{}
 	var old []string
 	for _, name := range slices.Sorted(maps.Keys(m.imports)) {
@@ -103,6 +112,10 @@ func (m *coreModule) link(world *abi.World) (*linkage, *adapter, error) {
 	interfaces := world.Imports
 	if len(old) > 0 {
 		a = newAdapter(old)
+		a.ticks = max(a.ticks, s.ticks)
+		if len(s.generators) > 0 {
+			used[randomBytes] = true
+		}
 		interfaces = slices.Concat(interfaces, wasi().Interfaces())
 		for _, name := range a.imports() {
 			used[name] = true
@@ -176,8 +189,8 @@ func (m *coreModule) indirects(l *linkage, a *adapter) []indirect {
 
 // wrap writes the component around an empty module, which stands for the user's. Lowering the imports needs the module's memory, and
 // instantiating the module needs its imports. So the module gets functions that call through a table, which is filled once both
-// exist. After that, its initialization runs.
-func (w *componentWriter) wrap(m *coreModule, a *adapter) {
+// exist. After that, its initialization runs, or its generators of random numbers are seeded.
+func (w *componentWriter) wrap(m *coreModule, a *adapter, generators []generator) {
 	imports := m.indirects(w.linkage, a)
 	w.line("(component $stile")
 	w.line("(core module $user)")
@@ -210,6 +223,10 @@ func (w *componentWriter) wrap(m *coreModule, a *adapter) {
 	if starts {
 		w.line(`(core module $start (import "" "f" (func)) (start 0))`)
 	}
+	if len(generators) > 0 {
+		w.module(seedText(generators))
+		w.line(`(core module $seeds (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const %d)))`, generators[0].at)
+	}
 	for n, i := range w.linkage.imports {
 		w.importInterface(n, i)
 	}
@@ -235,6 +252,10 @@ func (w *componentWriter) wrap(m *coreModule, a *adapter) {
 		w.line(`(core instance $allocator (instantiate $allocator (with "guest" (instance (export "cabi_realloc" (func $bindings %q))))))`, coreAllocator)
 		w.line(`(alias core export $allocator "cabi_realloc" (core func $realloc))`)
 	}
+	if len(generators) > 0 {
+		w.line(`(core instance $seeds (instantiate $seeds))`)
+		w.line(`(alias core export $seeds "realloc" (core func $seeds))`)
+	}
 	w.lowerImports()
 	if a != nil {
 		w.line(`(core instance $guest (export "memory" (memory $memory)))`)
@@ -248,6 +269,9 @@ func (w *componentWriter) wrap(m *coreModule, a *adapter) {
 	w.line("))))")
 	if starts {
 		w.line(`(core instance $started (instantiate $start (with "" (instance (export "f" (func $bindings %q))))))`, coreStart)
+	}
+	if len(generators) > 0 {
+		w.line(`(core instance $seeded (instantiate $seed (with "world" (instance $world)) (with "guest" (instance $guest))))`)
 	}
 	w.exportInterfaces()
 	w.line(")")

@@ -28,6 +28,8 @@ const (
 	CoreType CoreProblem = "wrong type"
 	// CoreMemory is a memory that is not exported, or of 64 bits, or shared.
 	CoreMemory CoreProblem = "memory"
+	// CoreInitialization is a module whose initialization fails.
+	CoreInitialization CoreProblem = "initialization"
 	// CoreAllocator is a module without cabi_realloc, through which the host passes values to it.
 	CoreAllocator CoreProblem = "no allocator"
 )
@@ -70,6 +72,7 @@ type coreFunc struct{ params, results string }
 const (
 	externFunc   = 0
 	externMemory = 2
+	externGlobal = 3
 )
 
 type coreExport struct {

@@ -175,7 +175,7 @@ func prefixAllocator(r *wasmbin.Reader, imports, outer uint32, interrupt byte) [
 func skipLocals(code *wasmbin.Reader) {
 	for range code.Count() {
 		code.U32()
-		code.Byte()
+		code.ValueType()
 	}
 }
 

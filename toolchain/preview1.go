@@ -41,7 +41,7 @@ package wasi:clocks@0.2.0 {
   }
 }
 package wasi:random@0.2.0 {
-  interface random { get-random-u64: func() -> u64; }
+  interface random { get-random-u64: func() -> u64; get-random-bytes: func(len: u64) -> list<u8>; }
 }
 `
 
@@ -341,6 +341,7 @@ func types(letters string) []abi.CoreType {
 // gave last, and else with the error "again".
 type adapter struct {
 	exports []string        // in byte order
+	ticks   uint64          // what the monotonic clock says until it was read
 	parts   map[string]bool // the helpers, and the functions of WASI 0.2 by identifier
 }
 
@@ -355,7 +356,7 @@ const allocatorText = `(module $allocator
 `
 
 func newAdapter(exports []string) *adapter {
-	a := &adapter{exports: slices.Sorted(slices.Values(exports)), parts: map[string]bool{}}
+	a := &adapter{ticks: 1, exports: slices.Sorted(slices.Values(exports)), parts: map[string]bool{}}
 	var use func(names string)
 	use = func(names string) {
 		for name := range strings.FieldsSeq(names) {
@@ -391,16 +392,16 @@ func (a *adapter) text() string {
 			fmt.Fprintf(&b, "  (import \"world\" %q (func %s %s))\n", i.name, id, i.signature)
 		}
 	}
-	b.WriteString(`  (import "guest" "memory" (memory 0))
+	fmt.Fprintf(&b, `  (import "guest" "memory" (memory 0))
   (import "allocator" "allocating" (global $allocating (mut i32)))
   (global $stdout (mut i32) (i32.const 0))
   (global $stderr (mut i32) (i32.const 0))
   (global $closed (mut i32) (i32.const 0))
   (global $first (mut i64) (i64.const 0))
   (global $second (mut i64) (i64.const 0))
-  (global $last-ticks (mut i64) (i64.const 1))
+  (global $last-ticks (mut i64) (i64.const %d))
   (global $last-date (mut i64) (i64.const 1))
-`)
+`, a.ticks)
 	for _, id := range parts {
 		if f, ok := adapterHelpers()[id]; ok {
 			fmt.Fprintf(&b, "  %s\n", f.text)

@@ -64,6 +64,12 @@ func callCore(t testing.TB, h *host.Host, text string) ([]uint64, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return callComponent(t, h, component)
+}
+
+// callComponent calls the tool of a component.
+func callComponent(t testing.TB, h *host.Host, component []byte) ([]uint64, error) {
+	t.Helper()
 	c, err := h.Load(t.Context(), component)
 	if err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ func (c *buildCommand) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
-	return writeComponent(s, c.Output, wasm, c.JSON)
+	return writeComponent(s, c.Output, wasm, "", c.JSON)
 }
 
 // sameFile reports whether two names are of one file that exists.
@@ -68,8 +68,8 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(first, second)
 }
 
-// writeComponent writes a component to a file and says so.
-func writeComponent(s *streams, file string, wasm []byte, json bool) error {
+// writeComponent writes a component to a file and says so, and how its instances begin if that is known.
+func writeComponent(s *streams, file string, wasm []byte, begins string, json bool) error {
 	if err := writeFile(file, wasm); err != nil {
 		return err
 	}
@@ -79,9 +79,13 @@ func writeComponent(s *streams, file string, wasm []byte, json bool) error {
 			File   string `json:"file"`
 			Size   int    `json:"size"`
 			Digest string `json:"digest"`
-		}{file, len(wasm), digest})
+			Start  string `json:"start,omitempty"`
+		}{file, len(wasm), digest, begins})
 	}
-	_, err := fmt.Fprintf(s.out, "%s: %d bytes, %s\n", file, len(wasm), digest)
+	if begins != "" {
+		begins = "\n" + begins
+	}
+	_, err := fmt.Fprintf(s.out, "%s: %d bytes, %s%s\n", file, len(wasm), digest, begins)
 	return err
 }
 

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/printable"
@@ -12,8 +14,9 @@ import (
 )
 
 type componentizeCommand struct {
-	File   string `arg:"" help:"Core module (.wasm) built for the world stile:extension."`
-	Output string `short:"o" placeholder:"OUT.wasm" help:"File to write. Default: the module's name with .component.wasm, in the current folder."`
+	File     string `arg:"" help:"Core module (.wasm) built for the world stile:extension."`
+	EachCall bool   `name:"each-call" help:"Let every call run the module's initialization, instead of running it once now."`
+	Output   string `short:"o" placeholder:"OUT.wasm" help:"File to write. Default: the module's name with .component.wasm, in the current folder."`
 	witFlag
 	JSON bool `name:"json" help:"Print size and digest as JSON."`
 }
@@ -22,7 +25,9 @@ type componentizeCommand struct {
 func (*componentizeCommand) Help() string {
 	return `The module exports the functions of stile:extension/tools, cabi_realloc and its memory, and imports functions of capability interfaces, as wit-bindgen names them. docs/languages.md has the details, and shows how to build one with Go.
 
-A module that imports WASI preview 1 gets an adapter without authority. It has standard output and error, clocks, random numbers and exit, as the host's empty WASI world answers them, and no files, network, arguments or environment. The component imports only what the module uses. If the module exports _initialize, every instance runs it first.
+A module that imports WASI preview 1 gets an adapter without authority. It has standard output and error, clocks, random numbers and exit, as the host's empty WASI world answers them, and no files, network, arguments or environment. The component imports only what the module uses.
+
+If the module exports _initialize, the command runs it, without any capability, and the component holds the memory as it is afterwards. Calls begin there. Output that it writes meanwhile goes to stderr. If a copy of that memory could differ from what a call would have, for example because the initialization reads the date, every call runs it instead. The command says which, and stile inspect does too.
 
 The same module gives the same bytes. stile inspect and stile run check the component as a whole.
 
@@ -30,11 +35,12 @@ Examples:
 
     stile componentize core.wasm
     stile componentize core.wasm -o notes.wasm
+    stile componentize core.wasm --each-call
     stile componentize core.wasm -o crm.wasm --wit contacts.wit --json`
 }
 
 // Run implements the command.
-func (c *componentizeCommand) Run(s *streams) error {
+func (c *componentizeCommand) Run(ctx context.Context, s *streams) error {
 	texts, err := c.read()
 	if err != nil {
 		return err
@@ -54,9 +60,19 @@ func (c *componentizeCommand) Run(s *streams) error {
 	if sameFile(c.File, output) {
 		return usagef("%s is the module itself; name another output file", output)
 	}
-	wasm, err := toolchain.Componentize(toolchain.ExtensionWorld(known), core)
+	made := &toolchain.Preinitialized{}
+	if world := toolchain.ExtensionWorld(known); c.EachCall {
+		made.Component, err = toolchain.Componentize(world, core)
+	} else {
+		slow := time.AfterFunc(time.Second, func() { s.say("stile: compiling the module, to run its initialization once ...") })
+		made, err = toolchain.Preinitialize(ctx, world, core)
+		slow.Stop()
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", printable.Line(c.File), err)
 	}
-	return writeComponent(s, output, wasm, c.JSON)
+	if made.Output != "" {
+		s.say("stile: the initialization wrote:\n%s", printable.Marked(strings.TrimRight(made.Output, "\n")))
+	}
+	return writeComponent(s, output, made.Component, made.Begins, c.JSON)
 }

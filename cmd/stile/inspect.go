@@ -10,6 +10,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/toolchain"
 )
 
 type inspectCommand struct {
@@ -33,15 +34,17 @@ Examples:
 
 // inspection is everything that stile inspect reports about a component.
 type inspection struct {
-	File     string          `json:"file"`
-	Size     int             `json:"size"`
-	Digest   string          `json:"digest"`
-	Imports  []importedThing `json:"imports"`
-	Exports  []string        `json:"exports"`
-	Steps    bool            `json:"steps"` // whether calls are made in steps
-	Tools    []tool          `json:"tools"`
-	Sections map[string]int  `json:"sections"` // sizes of our custom sections, in bytes
-	Compile  compilation     `json:"compile"`
+	File    string          `json:"file"`
+	Size    int             `json:"size"`
+	Digest  string          `json:"digest"`
+	Imports []importedThing `json:"imports"`
+	Exports []string        `json:"exports"`
+	Steps   bool            `json:"steps"` // whether calls are made in steps
+	// Start is how its instances begin, if the component says so. Anybody can write anything there.
+	Start    string         `json:"start,omitempty"`
+	Tools    []tool         `json:"tools"`
+	Sections map[string]int `json:"sections"` // sizes of our custom sections, in bytes
+	Compile  compilation    `json:"compile"`
 	defined  []abi.Definition
 	sections []string
 }
@@ -112,6 +115,7 @@ func (c *inspectCommand) Run(ctx context.Context, s *streams) (err error) {
 		Tools: toolsOf(tools), Sections: map[string]int{}, defined: tools, sections: component.Sections(),
 		Compile: newCompilation(cost),
 	}
+	i.Start = line(string(component.Section(toolchain.StartSection)), maxShownStart)
 	for _, name := range i.sections {
 		i.Sections[name] = len(component.Section(name))
 	}
@@ -149,6 +153,9 @@ func imports(from []host.Import) []importedThing {
 
 // maxShownName is how many bytes of a name chosen by a component are shown. It fits into a row of a table.
 const maxShownName = 100
+
+// maxShownStart is how many bytes are shown of what a component says about its start.
+const maxShownStart = 400
 
 // text returns an inspection for a person.
 func (i *inspection) text() string {
@@ -191,6 +198,9 @@ func (i *inspection) text() string {
 		b.WriteString("  calls are made in steps, and take no thread while they wait\n")
 	} else {
 		b.WriteString("  calls are made in one piece, and keep a thread while they wait\n")
+	}
+	if i.Start != "" {
+		fmt.Fprintf(&b, "  says of itself, unchecked: %s\n", i.Start)
 	}
 	b.WriteString("\ntools\n" + toolTable("  ", i.defined))
 	if len(i.sections) > 0 {

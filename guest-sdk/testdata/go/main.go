@@ -8,6 +8,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	mathrand "math/rand"
+	randv2 "math/rand/v2"
 	"os"
 	"runtime"
 	"strings"
@@ -18,6 +21,25 @@ import (
 )
 
 type none struct{}
+
+// names is a map that the initialization makes. Its order is random.
+var names = map[string]bool{}
+
+// generator has a seed of the initialization.
+var generator = randv2.New(randv2.NewChaCha8(seed()))
+
+func seed() (seed [32]byte) {
+	for k := range seed {
+		seed[k] = byte(randv2.Uint32())
+	}
+	return seed
+}
+
+func init() {
+	for k := range 26 {
+		names[string(rune('a'+k))] = true
+	}
+}
 
 func init() {
 	stile.Tool("panics", "", func(*stile.Env, none) (any, error) { panic("the panic's text") })
@@ -40,6 +62,21 @@ func init() {
 		b := make([]byte, 17)
 		_, err := rand.Read(b)
 		return hex.EncodeToString(b), err
+	})
+	// Each way to random numbers: one line of each.
+	stile.Tool("draws", "", func(*stile.Env, none) (any, error) {
+		b := make([]byte, 17)
+		_, err := rand.Read(b)
+		order := make([]string, 0, len(names))
+		for name := range names {
+			order = append(order, name)
+		}
+		elsewhere := make(chan uint64)
+		go func() { elsewhere <- randv2.Uint64() }()
+		return map[string]any{
+			"crypto/rand": hex.EncodeToString(b), "math/rand": mathrand.Int63(), "math/rand/v2": randv2.Uint64(), "math/rand.Rand": generator.Uint64(),
+			"maphash": maphash.String(maphash.MakeSeed(), "x"), "map": strings.Join(order, ""), "goroutine": <-elsewhere,
+		}, err
 	})
 	stile.Tool("sleeps", "", func(_ *stile.Env, in struct {
 		Milliseconds int `json:"milliseconds"`
