@@ -184,6 +184,12 @@ declare global {
     readonly defaultPrevented: boolean;
     readonly isTrusted: boolean;
     readonly timeStamp: number;
+    readonly eventPhase: number;
+    static readonly NONE: 0;
+    static readonly CAPTURING_PHASE: 1;
+    static readonly AT_TARGET: 2;
+    static readonly BUBBLING_PHASE: 3;
+    composedPath(): EventTarget[];
     preventDefault(): void;
     stopPropagation(): void;
     stopImmediatePropagation(): void;

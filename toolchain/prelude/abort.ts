@@ -1,5 +1,5 @@
 // AbortController and AbortSignal.
-import { Event, EventTarget } from "./events";
+import { type Event, EventTarget, fire } from "./events";
 import { setTimeout } from "./timers";
 
 // Only this module can create signals: the constructor requires this key.
@@ -9,6 +9,9 @@ let abortSignal: (signal: AbortSignal, reason: unknown) => void;
 export class AbortSignal extends EventTarget {
   #aborted = false;
   #reason: unknown;
+  // Signals that any() made of others: what they follow, and what follows this one.
+  #sources: AbortSignal[] | undefined;
+  #dependents: AbortSignal[] | undefined;
   #onabort: ((event: Event) => void) | null = null;
 
   constructor(made?: symbol) {
@@ -31,9 +34,14 @@ export class AbortSignal extends EventTarget {
     const signal = new AbortSignal(key);
     const sources = [...signals];
     for (const source of sources) if (!(source instanceof AbortSignal)) throw new TypeError("AbortSignal.any: each of them is an AbortSignal");
-    const aborted = sources.find((source) => source.aborted);
-    if (aborted) abortSignal(signal, aborted.reason);
-    else for (const source of sources) source.addEventListener("abort", () => abortSignal(signal, source.reason), { once: true });
+    const aborted = sources.find((source) => source.#aborted);
+    if (aborted) {
+      abortSignal(signal, aborted.#reason);
+      return signal;
+    }
+    // Only signals that depend on no other are followed, so all that follow one abort before any listener runs.
+    signal.#sources = [...new Set(sources.flatMap((source) => source.#sources ?? [source]))];
+    for (const source of signal.#sources) (source.#dependents ??= []).push(signal);
     return signal;
   }
   get aborted(): boolean {
@@ -56,9 +64,15 @@ export class AbortSignal extends EventTarget {
   static {
     abortSignal = (signal, reason) => {
       if (signal.#aborted) return;
-      signal.#aborted = true;
-      signal.#reason = reason === undefined ? new DOMException("this operation was aborted", "AbortError") : reason;
-      signal.dispatchEvent(new Event("abort"));
+      const why = reason === undefined ? new DOMException("this operation was aborted", "AbortError") : reason;
+      const all = [signal, ...(signal.#dependents ?? []).filter((dependent) => !dependent.#aborted)];
+      for (const each of all) {
+        each.#aborted = true;
+        each.#reason = why;
+        for (const source of each.#sources ?? []) if (source !== signal) source.#dependents = source.#dependents?.filter((other) => other !== each);
+      }
+      signal.#dependents = undefined;
+      for (const each of all) fire(each, "abort");
     };
   }
 }

@@ -1,6 +1,7 @@
 // structuredClone.
 import { Blob } from "./blob";
 import { dictionary, required } from "./dictionary";
+import { isPlatform } from "./global";
 
 const errors: Record<string, ErrorConstructor> = { Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
 
@@ -63,7 +64,7 @@ function clone(value: unknown, seen: Map<unknown, unknown>, moved: Set<ArrayBuff
     return copy;
   }
   if (Error.isError(value)) return remember(cloneError(value as Error, seen, moved));
-  if (value instanceof Promise || value instanceof WeakMap || value instanceof WeakSet || value instanceof WeakRef)
+  if (isPlatform(value) || value instanceof Promise || value instanceof WeakMap || value instanceof WeakSet || value instanceof WeakRef)
     throw new DOMException(`${Object.prototype.toString.call(value)} could not be cloned`, "DataCloneError");
   return own(remember({}));
 }

@@ -1,5 +1,5 @@
 // TextEncoder and TextDecoder.
-import { dictionary } from "./dictionary";
+import { dictionary, required } from "./dictionary";
 
 const chunk = 8192;
 
@@ -41,12 +41,22 @@ export function decode(bytes: Uint8Array): string {
 }
 
 export class TextEncoder {
-  readonly encoding = "utf-8";
+  #encoding = "utf-8";
+  get encoding(): string {
+    return this.#encoding;
+  }
   encode(text: string = ""): Uint8Array<ArrayBuffer> {
+    void this.#encoding; // for anything else, it fails
     return encode(`${text}`);
   }
   encodeInto(text: string, target: Uint8Array): { read: number; written: number } {
-    return encodeInto(`${text}`, target);
+    required(arguments.length, 2, "encodeInto");
+    const read = `${text}`;
+    if (!(target instanceof Uint8Array)) throw new TypeError("encodeInto: a Uint8Array is wanted");
+    return encodeInto(read, target);
+  }
+  get [Symbol.toStringTag](): string {
+    return "TextEncoder";
   }
 }
 
@@ -63,24 +73,33 @@ const labels = new Map<string, string>([
 ]);
 
 export class TextDecoder {
-  readonly encoding: string;
-  readonly fatal: boolean;
-  readonly ignoreBOM: boolean;
+  #encoding: string;
+  #fatal: boolean;
+  #ignoreBOM: boolean;
   #decoder: Decoder | undefined;
   #started = false;
 
   constructor(label = "utf-8", options?: { fatal?: boolean; ignoreBOM?: boolean } | null) {
     const { fatal, ignoreBOM } = dictionary(options, "TextDecoder");
-    const encoding = labels.get(`${label}`.trim().toLowerCase());
+    const encoding = labels.get(`${label}`.replace(/^[\t\n\f\r ]+|[\t\n\f\r ]+$/g, "").toLowerCase());
     if (!encoding) throw new RangeError(`TextDecoder: unknown encoding ${label}`);
-    this.encoding = encoding;
-    this.fatal = !!fatal;
-    this.ignoreBOM = !!ignoreBOM;
+    this.#encoding = encoding;
+    this.#fatal = !!fatal;
+    this.#ignoreBOM = !!ignoreBOM;
+  }
+  get encoding(): string {
+    return this.#encoding;
+  }
+  get fatal(): boolean {
+    return this.#fatal;
+  }
+  get ignoreBOM(): boolean {
+    return this.#ignoreBOM;
   }
 
-  decode(input?: ArrayBuffer | ArrayBufferView, options?: { stream?: boolean } | null): string {
+  decode(input: ArrayBuffer | ArrayBufferView | undefined = undefined, options?: { stream?: boolean } | null): string {
     const { stream = false } = dictionary(options, "decode");
-    const decoder = (this.#decoder ??= decoders[this.encoding](this.fatal));
+    const decoder = (this.#decoder ??= decoders[this.#encoding](this.#fatal));
     let text: string;
     try {
       text = decoder(input === undefined ? new Uint8Array(0) : view(input), !stream);
@@ -91,7 +110,7 @@ export class TextDecoder {
     }
     if (!this.#started && text) {
       this.#started = true;
-      if (!this.ignoreBOM && text.charCodeAt(0) === 0xfeff) text = text.slice(1);
+      if (!this.#ignoreBOM && text.charCodeAt(0) === 0xfeff) text = text.slice(1);
     }
     if (!stream) {
       this.#decoder = undefined;
@@ -99,12 +118,15 @@ export class TextDecoder {
     }
     return text;
   }
+  get [Symbol.toStringTag](): string {
+    return "TextDecoder";
+  }
 }
 
 /** The bytes of a buffer or a view, without copying. */
 export function view(input: ArrayBuffer | ArrayBufferView): Uint8Array<ArrayBuffer> {
   if (ArrayBuffer.isView(input)) return new Uint8Array(input.buffer as ArrayBuffer, input.byteOffset, input.byteLength);
-  if (input instanceof ArrayBuffer) return new Uint8Array(input);
+  if (input instanceof ArrayBuffer || (input as object) instanceof SharedArrayBuffer) return new Uint8Array(input);
   throw new TypeError("an ArrayBuffer or a view of one is wanted");
 }
 

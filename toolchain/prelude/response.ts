@@ -3,7 +3,7 @@ import type { AbortSignal } from "./abort";
 import { Body, type BodyInit, type Content, given, received } from "./body";
 import { dictionary } from "./dictionary";
 import { ask } from "./errors";
-import { Headers, type Init, receivedHeaders } from "./headers";
+import { Headers, immutable, type Init, receivedHeaders } from "./headers";
 import type { Raw } from "./session";
 
 export interface ResponseInit {
@@ -41,6 +41,7 @@ export class Response extends Body {
     super(content);
     this.#status = status;
     this.statusText = `${init.statusText === undefined ? "" : init.statusText}`;
+    if (/[^\t\x20-\x7e\x80-\xff]/.test(this.statusText)) throw new TypeError(`Response: invalid statusText ${JSON.stringify(this.statusText.slice(0, 100))}`);
     this.headers = new Headers(init.headers);
     if (content?.type && !this.headers.has("content-type")) this.headers.set("content-type", content.type);
   }
@@ -56,11 +57,14 @@ export class Response extends Body {
     const response = new Response();
     response.#status = 0;
     response.#type = "error";
+    immutable(response.headers);
     return response;
   }
   static redirect(url: string | URL, status = 302): Response {
     if (![301, 302, 303, 307, 308].includes(status)) throw new RangeError(`Response.redirect: invalid status ${status}`);
-    return new Response(null, { status, headers: { location: new URL(`${url}`).href } });
+    const response = new Response(null, { status, headers: { location: new URL(`${url}`).href } });
+    immutable(response.headers);
+    return response;
   }
   get status(): number {
     return this.#status;
@@ -83,6 +87,7 @@ export class Response extends Body {
     copy.#url = this.#url;
     copy.#redirected = this.#redirected;
     copy.#type = this.#type;
+    if (this.#type !== "default") immutable(copy.headers);
     return copy;
   }
   get [Symbol.toStringTag](): string {
@@ -97,6 +102,7 @@ export class Response extends Body {
       response.#url = head.url;
       response.#redirected = head.redirected;
       response.#type = "basic";
+      immutable(response.headers);
       return response;
     };
   }

@@ -54,7 +54,7 @@ function add(name: string, callback: unknown, milliseconds: unknown, args: unkno
   if (typeof callback !== "function") throw new TypeError(`${name}: the callback is not a function`);
   const clock = demand("clock", name);
   const repeat = name === "setInterval";
-  const delay = Math.min(Math.max(Math.trunc(Number(milliseconds)) || 0, repeat ? 1 : 0), 2 ** 31 - 1);
+  const delay = Math.max(Number(milliseconds) | 0, repeat ? 1 : 0); // 32 bits, as on the web
   const nanoseconds = BigInt(delay) * 1_000_000n;
   insert({
     due: clock.monotonic() + nanoseconds,

@@ -31,7 +31,7 @@ export default function (): void {
   ok(error instanceof TypeError && error.message === "outer", "errors");
   ok((error.cause as any) instanceof RangeError, "and their causes");
 
-  for (const bad of [() => 1, Symbol("s"), { f() {} }, [Symbol.iterator], Promise.resolve(), new WeakMap()])
+  for (const bad of [() => 1, Symbol("s"), { f() {} }, [Symbol.iterator], Promise.resolve(), new WeakMap(), new URL("a:b"), new Headers(), [new EventTarget()]])
     throws(() => structuredClone(bad), { name: "DataCloneError" });
 
   const buffer = new Uint8Array([7]).buffer;

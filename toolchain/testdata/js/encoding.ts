@@ -62,6 +62,9 @@ export default function (): void {
   text = "";
   for (const byte of [0x3d, 0xd8, 0x00, 0xde]) text += wide.decode(bytes(byte), { stream: true });
   equal(text + wide.decode(), "😀");
+  equal(`${new TextDecoder()} ${Object.keys(TextEncoder.prototype)}`, "[object TextDecoder] encoding,encode,encodeInto");
+  throws(() => new TextDecoder("\vutf-8"), { name: "RangeError" });
+  throws(() => new TextEncoder().encodeInto("", new DataView(new ArrayBuffer(1)) as any), { name: "TypeError" });
   throws(() => new TextDecoder("klingon"), { name: "RangeError", message: "klingon" });
   throws(() => decoder.decode("text" as any), { name: "TypeError" });
 }

@@ -42,6 +42,29 @@ export default async function (): Promise<void> {
   target.dispatchEvent(new Event("y"));
   equal(seen, []);
 
+  // A passive listener prevents nothing. An event that was stopped before it is dispatched reaches nobody.
+  const passive = new Event("p", { cancelable: true });
+  const during: unknown[] = [];
+  target.addEventListener("p", (event) => {
+    event.preventDefault();
+    during.push(event.eventPhase === Event.AT_TARGET, event.composedPath()[0] === target, event.isTrusted);
+  }, { passive: true });
+  equal([target.dispatchEvent(passive), passive.defaultPrevented, passive.composedPath().length, ...during], [true, false, 0, true, true, false]);
+  passive.stopPropagation();
+  target.dispatchEvent(passive);
+  equal(during.length, 3);
+
+  // All signals that follow one are aborted before any listener runs, and listeners run in the order in which the signals were made.
+  const source = new AbortController();
+  const first = AbortSignal.any([source.signal]);
+  const second = AbortSignal.any([first, source.signal]);
+  const order: unknown[] = [];
+  for (const [name, one] of Object.entries({ second, first, source: source.signal }))
+    one.addEventListener("abort", (event) => order.push(name, second.aborted, event.isTrusted));
+  source.abort("done");
+  equal(order, ["source", true, true, "first", true, true, "second", true, true]);
+  equal([first.reason, second.reason], ["done", "done"]);
+
   const late = AbortSignal.timeout(5);
   ok(!late.aborted, "not yet");
   await rejects(new Promise((_, reject) => late.addEventListener("abort", () => reject(late.reason))), { name: "TimeoutError" });

@@ -20,4 +20,20 @@ export default function (): void {
   for (const value of ["a\r\nb: c", "a\0", "\u20ac"]) throws(() => headers.set("x", value), { name: "TypeError" });
   throws(() => new Headers([["only"]] as any), { name: "TypeError" });
   throws(() => new Headers("text" as any), { name: "TypeError" });
+  throws(() => new Headers({ [Symbol("s")]: "x" } as any), { name: "TypeError" });
+  throws(() => (headers as any).append("x"), { name: "TypeError", message: "2 arguments" });
+  equal(new Headers({ a: undefined } as any).get("a"), "undefined");
+
+  // Iterators see what changes meanwhile.
+  const changing = new Headers({ b: "1", d: "2" });
+  const names: string[] = [];
+  for (const [name] of changing) {
+    names.push(name);
+    if (name === "b") changing.append("c", "3");
+    if (name === "c") changing.delete("d");
+  }
+  equal(names, ["b", "c"]);
+  equal(`${changing.keys()}`, "[object Headers Iterator]");
+  throws(() => Response.error().headers.set("a", "b"), { name: "TypeError", message: "received" });
+  throws(() => new Response("", { statusText: "a\nb" }), { name: "TypeError" });
 }

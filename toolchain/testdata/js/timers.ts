@@ -38,6 +38,8 @@ export default async function (): Promise<void> {
     Array.from({ length: 300 }, (_, i) => new Promise((resolve) => setTimeout(resolve, i % 10, i))),
   );
   equal(done.length, 300);
+  // The delay has 32 bits.
+  await new Promise((resolve) => setTimeout(resolve, 2 ** 32));
   throws(() => setTimeout("code" as any, 1), { name: "TypeError" });
   ok(Date.now() > 1_600_000_000_000, "the date is today's");
 }
