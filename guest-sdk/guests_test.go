@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/console"
@@ -81,6 +82,26 @@ func (l *languages) golang(t *testing.T, folder string) *host.Component {
 		t.Fatalf("go build: %v\n%s", err, output)
 	}
 	return l.core(t, core)
+}
+
+// c builds a guest from a file of C.
+func (l *languages) c(t *testing.T, file string) *host.Component {
+	t.Helper()
+	return l.core(t, clang(t, file))
+}
+
+// clang builds a core module from a file of C, as the documents say.
+func clang(t *testing.T, file string, more ...string) string {
+	t.Helper()
+	core := filepath.Join(t.TempDir(), "core.wasm")
+	args := []string{
+		"--target=wasm32", "-O2", "-mbulk-memory", "-nostdlib", "-Wl,--no-entry", "-Wl,--stack-first", "-std=c11", "-Wall", "-Wextra", "-Werror",
+		"-I", "c", "-o", core, file, filepath.Join("c", "stile.c"),
+	}
+	if output, err := exec.CommandContext(t.Context(), "clang", append(args, more...)...).CombinedOutput(); err != nil {
+		t.Fatalf("clang: %v\n%s", err, output)
+	}
+	return core
 }
 
 // core loads a guest from a core module.
@@ -152,6 +173,9 @@ func TestNotes(t *testing.T) {
 			return l.typescript(t, filepath.Join("..", "examples", "notes", "notes.ts"))
 		},
 		"go": func(t *testing.T) *host.Component { return l.golang(t, filepath.Join("..", "examples", "notes", "go")) },
+		"c": func(t *testing.T) *host.Component {
+			return l.c(t, filepath.Join("..", "examples", "notes", "c", "notes.c"))
+		},
 	})
 }
 
@@ -308,4 +332,57 @@ func TestGo(t *testing.T) {
 	if out, err := c.Call(t.Context(), "goroutines", []byte(`{"count": 1}`), nil); kindOf(err) != "denied" {
 		t.Errorf("kv without a binding: %s, %v", out, err)
 	}
+}
+
+// The bindings and the memory of C work, and a mistake of a guest is an error that says so.
+func TestC(t *testing.T) {
+	l := newLanguages(t)
+	c := l.c(t, filepath.Join("testdata", "c", "guest.c"))
+	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "kv.db"), kv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, store)
+	env := host.Env{
+		"data": store.Bucket("data"), "blobs": blob.NewStore(blob.StoreOptions{}),
+		"site": httpcap.Allow(httpcap.Rule{Scheme: "http", Host: "example.com", Port: 8080, Methods: []string{"GET", "PUT"}}, httpcap.Rule{Scheme: "https", Host: "example.com"}),
+	}
+	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	for _, test := range []struct{ tool, input, output, kind, message string }{
+		{"values", `{"text": "\u017dofie"}`, `{"bytes": [197, 189], "names": {"blobs": true, "data": true, "site": true}, "size": 8, "text": "Žofie!\n", "type": "text/plain"}`, "", ""},
+		{"stores", `{}`, `[false, true, false, true, "one", -3]`, "", ""},
+		{"narrows", `{}`, `["http /a/** GET PUT 8080", "https /** GET 443"]`, "", ""},
+		{"passes", `{}`, `false`, "", ""},
+		{"memory", `{"bytes": 4194304}`, `0`, "", ""},
+		{"memory", `{"bytes": 67108864}`, ``, "host", "memory"},
+		{"deep", `{"calls": 10}`, `54`, "", ""},
+		{"deep", `{"calls": 10000000}`, ``, "trap", "out of bounds"},
+		{"not_utf8", `{}`, ``, "trap", "utf-8"},
+		{"echo", `{"v": {"b": [1.50, "x\u0000"]}}`, `{"b": [1.5, "x\u0000"]}`, "", ""},
+		{"echo", `{"v": 1, "v": 2}`, `2`, "", ""},
+		{"echo", `{"v": ` + nested(250) + `}`, nested(250), "", ""},
+		{"echo", `{"v": ` + nested(300) + `}`, ``, "guest", "nested"},
+		{"numbers", `{"of": [0.1, 1e300, 3], "by": 3}`, `[0.30000000000000004, 3e300, 9, null, null]`, "", ""},
+	} {
+		out, err := c.Call(t.Context(), test.tool, []byte(test.input), env)
+		if kind := kindOf(err); kind != test.kind || err != nil && !strings.Contains(err.Error(), test.message) {
+			t.Errorf("%s %.60s: %v, want %q %s", test.tool, test.input, err, test.kind, test.message)
+		} else if err == nil && !same(t, out, []byte(test.output)) {
+			t.Errorf("%s %.60s: %.200s, want %.200s", test.tool, test.input, out, test.output)
+		}
+	}
+	// With every function kept, the component has all imports of the world, with the types of the WIT, and is valid.
+	all := clang(t, filepath.Join("testdata", "c", "guest.c"), "-Wl,--no-gc-sections")
+	core, err := os.ReadFile(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range l.host.WIT().Interfaces() {
+		for _, f := range i.Funcs {
+			if !strings.HasPrefix(i.Name, abi.ExtensionPackage) && !bytes.Contains(core, []byte(f.Name)) {
+				t.Errorf("the module does not import %s of %s", f.Name, i.Name)
+			}
+		}
+	}
+	l.core(t, all)
 }

@@ -1,7 +1,7 @@
-// Command generate writes the bindings of the Go SDK from the WIT.
+// Command generate writes the bindings of the Go SDK and of the C SDK from the WIT.
 package main
 
-//go:generate go run . -o ../go/bindings.go
+//go:generate go run . -go ../go/bindings.go -c ../c
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"go/token"
 	"log"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
@@ -18,23 +19,46 @@ import (
 )
 
 func main() {
-	output := flag.String("o", "", "file to write")
+	goFile := flag.String("go", "", "file of Go to write")
+	cFolder := flag.String("c", "", "folder of stile.h and stile.c, whose bindings to replace")
 	flag.Parse()
-	text, err := bindings()
-	if err == nil {
-		err = os.WriteFile(*output, text, 0o644)
-	}
-	if err != nil {
+	if err := generate(*goFile, *cFolder); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// bindings returns the file: every capability interface, and the types of what an extension exports.
-func bindings() ([]byte, error) {
+func generate(goFile, cFolder string) error {
 	known, err := abi.ParseCapability(wit.Capability(), wit.Extension())
 	if err != nil {
-		return nil, err
+		return err
 	}
+	text, err := bindings(known)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(goFile, text, 0o644); err != nil {
+		return err
+	}
+	header, source := cBindings(known)
+	for name, text := range map[string][]byte{"stile.h": header, "stile.c": source} {
+		file := filepath.Join(cFolder, name)
+		before, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		after, err := between(before, text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		if err := os.WriteFile(file, after, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bindings returns the file: every capability interface, and the types of what an extension exports.
+func bindings(known *abi.Resolve) ([]byte, error) {
 	g := &generator{dropped: map[*abi.Resource]bool{}}
 	g.line("// Code generated from the WIT by guest-sdk/generate. DO NOT EDIT.\n")
 	g.line("//go:build wasip1\n\npackage stile\n")
