@@ -28,6 +28,8 @@ import (
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/trial"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
 	"github.com/stilehost/stile/toolchain"
@@ -276,6 +278,28 @@ func testDraws(t *testing.T, c *host.Component) {
 	}
 }
 
+type keeps struct{ recording *host.Recording }
+
+func (k *keeps) Record(_ context.Context, r *host.Recording) { k.recording = r }
+
+// testRecordedDraws makes a test of a recorded call of the tool "draws", whose result is random. It passes.
+func testRecordedDraws(t *testing.T, c *host.Component) {
+	t.Helper()
+	kept := &keeps{}
+	if _, err := c.Do(t.Context(), host.Request{Tool: "draws", Input: []byte("{}"), Env: host.Env{"random": random.System()}, Recorder: kept}); err != nil {
+		t.Fatal(err)
+	}
+	test, err := trial.FromRecording(kept.recording)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bindings := []extension.Binding{{Name: "random", Grant: random.Kind.On()}}
+	results, err := trial.Run(t.Context(), trial.Request{Component: c, Bindings: bindings, Tests: []extension.Test{test}})
+	if err != nil || !results[0].Passed {
+		t.Errorf("the test of a recorded call fails: %v, %v", results, err)
+	}
+}
+
 // What the Go runtime needs works, and what a guest must not have is not there.
 func TestGo(t *testing.T) {
 	c := newLanguages(t).golang(t, filepath.Join("testdata", "go"))
@@ -326,6 +350,7 @@ func TestGo(t *testing.T) {
 	}
 	mu.Unlock()
 	testDraws(t, c)
+	testRecordedDraws(t, c)
 	if out, err := c.Call(t.Context(), "random", []byte("{}"), nil); err == nil || !strings.Contains(err.Error(), "random") {
 		t.Errorf("random bytes without a binding: %s, %v", out, err)
 	}

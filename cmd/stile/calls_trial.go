@@ -17,7 +17,7 @@ type callsTestCommand struct {
 func (*callsTestCommand) Help() string {
 	return `The output is one entry for "tests" of the manifest: the input, the result, and the answers of the bindings. Read it before you add it to a manifest, because it contains what the call read. It passes with the same extension: stile ext add runs it before activation, and stile ext test runs it again.
 
-The command fails, and says why, if the call used something that a test cannot answer: other tools, random numbers, binary data, answers that the call did not read to the end, and answers too long to record.
+The command fails, and says why, if the call used something that a test cannot answer: other tools, more than 64 KiB of random numbers, binary data, answers that the call did not read to the end, and answers too long to record.
 
 Examples:
 

@@ -73,7 +73,8 @@ export default extension({ tools: {
   lines: tool(async (_, env) => env.notes.readLines("in.md", { from: 1, to: 1 })),
   overwrites: tool(async (_, env) => { await env.notes.edit("in.md", [{ old: "text", new: "" }]); return 1; }),
   swap: tool(async (_, env) => env.cache.compareAndSet("word", "no", "yes")),
-  draw: tool(() => Math.random()),
+  draw: tool((_, env) => [Math.random(), crypto.randomUUID(), env.random.u64().toString(), env.random.bytes(3).join()]),
+  draws: tool((_, env) => env.random.bytes(65536).length + env.random.bytes(1).length),
   call: tool((_, env) => env.helpers.call("echo", {})),
   long: tool(async (_, env) => { await env.cache.set("k", "x".repeat(5000)); return 1; }),
   loops: tool(() => { for (;;); }),
@@ -198,7 +199,7 @@ func (w *world) run(c *host.Component, test extension.Test) Result {
 		w.t.Fatal(err)
 	}
 	m, err := extension.Parse(fmt.Appendf(nil, `{"name": "x", "version": "1.0.0", "description": "X", "tools": [%q], "tests": [%s], "bindings": {
-		"cache": {"kv": true}, "clock": {"clock": true}, "notes": {"workspace": {}}, "site": {"http": [{"host": "example.com"}]}}}`, test.Tool, text))
+		"cache": {"kv": true}, "clock": {"clock": true}, "notes": {"workspace": {}}, "random": {"random": true}, "site": {"http": [{"host": "example.com"}]}}}`, test.Tool, text))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -232,6 +233,7 @@ func TestRecorded(t *testing.T) {
 		{"instant", `{}`, `{"clock": "2031-02-03T04:05:06.789Z"}`},
 		{"timer", `{}`, `{}`},
 		{"exists", `{}`, `{"notes": {}}`},
+		{"draw", `{}`, `{"random": "6ae6783f4fbde91b6eb88b73a48ed247dbe5882e2579683432c1bfc525454add0cd87274d67084caaf0e0d"}`},
 		{"throws", `{}`, `{}`},
 		{"pure", `{"a": [1.50, "\u001b[31m"]}`, `{}`},
 	} {
@@ -293,7 +295,7 @@ func TestRecordedRefused(t *testing.T) {
 		{"lines", `{}`, "directory.read-lines", "did not read completely"},
 		{"overwrites", `{}`, "directory.edit", "did not read completely"},
 		{"swap", `{}`, "bucket.compare-and-set", "did not read completely"},
-		{"draw", `{}`, "random.u64", "a test draws other random numbers"},
+		{"draws", `{}`, "random.bytes", "cannot give the answer"},
 		{"call", `{}`, "stile:capability/tools@0.1.0#", "cannot give answers for this kind"},
 		{"long", `{}`, "bucket.set", "too long to be in the recording"},
 		{"later", `{}`, "clock.now", "saw time pass"},

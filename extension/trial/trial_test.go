@@ -149,7 +149,7 @@ func TestMistakes(t *testing.T) {
 		{env(`{"githbu": {}}`), `manifest.json: test "0" of "echo": tests[0].env["githbu"]: the extension has no binding of that name; write one of the bindings: blob, cache,`},
 		{env(`{"\u001b[31m": {}}`), `env["\x1b[31m"]: the extension has no binding`},
 		{env(`{"crm": {}}`), "tests[2].env.crm: a test cannot give answers for acme:crm/contacts@1.0.0 yet"},
-		{env(`{"random": 1}`), "cannot give answers"},
+		{env(`{"console": 1}`), "cannot give answers"},
 		{env(`{"clock": "now"}`), `this is not a valid start time for the test; write "2026-01-01T00:00:00Z"`},
 		{env(`{"clock": "1969-01-01T00:00:00Z"}`), "this is not a valid start time"},
 		{env(`{"github": []}`), "tests[6].env.github: the answers: a array does not belong there; write an object like"},
@@ -183,6 +183,10 @@ func TestMistakes(t *testing.T) {
 		{env(`{"cache": {"": "v"}}`), "invalid"},
 		{env(`{"helpers": {"a": {}}}`), `["a"] needs either output or error`},
 		{env(`{"helpers": {"a": {"output": 1, "error": "x"}}}`), "needs either"},
+		{env(`{"random": 1}`), "not the bytes to draw"},
+		{env(`{"random": "0g"}`), "not the bytes to draw"},
+		{env(`{"random": ""}`), "not the bytes to draw"},
+		{env(`{"random": null}`), "not the bytes to draw"},
 	})
 }
 
