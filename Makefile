@@ -6,6 +6,10 @@ GOVULNCHECK   := go run golang.org/x/vuln/cmd/govulncheck@v1.8.0
 MODULES := bench extension/pack/sigstore
 # Guests in Go, which only compile to WebAssembly.
 GUESTS := guest-sdk/go guest-sdk/testdata/go examples/notes/go
+# Workspaces of crates in Rust, and guests in it. They share what is built of other crates.
+CRATES      := guest-sdk/rust guest-sdk/rust/generate
+RUST_GUESTS := guest-sdk/testdata/rust examples/notes/rust
+CARGO := CARGO_TARGET_DIR=$(CURDIR)/guest-sdk/rust/target cargo
 in_modules = set -e; for m in $(MODULES); do (cd $$m && $(1)); done
 # Omits debugger tables (panics keep function names and line numbers). With GNU ld, also omits engine functions that nothing calls.
 comma := ,
@@ -15,7 +19,7 @@ BIN := $(CURDIR)/bin
 EARLIER := 1d5781d
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-stile demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-packed test-embed test-types long long-check test-bench bench bench-results bench-core bench-workspace
+.PHONY: help build build-stile demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-packed test-embed test-types test-rust rust-check long long-check test-bench bench bench-results bench-core bench-workspace
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,10 +38,11 @@ demo: build-stile ## build bin/stile, obtain the engine and run three example to
 in_steps = set -e; for t in $(1); do .ci/step $(MAKE) --no-print-directory $$t; done
 
 check: ## run all checks other than the tests
-	@$(call in_steps,fmt-check vet lint tidy-check generate-check long-check vuln)
+	@$(call in_steps,fmt-check vet lint tidy-check generate-check rust-check long-check vuln)
 
-fmt: ## format the Go code
+fmt: ## format the Go and Rust code
 	$(GOLANGCI_LINT) fmt
+	set -e; for c in $(CRATES) $(RUST_GUESTS); do (cd $$c && $(CARGO) fmt --all); done
 
 fmt-check:
 	$(GOLANGCI_LINT) fmt --diff
@@ -68,12 +73,19 @@ generate: ## regenerate the generated files
 generate-check:
 	.ci/unchanged make --no-print-directory generate
 
+# Part of the SDK is only for WebAssembly, so the guests are checked for it.
+rust-check: ## check the format of the Rust code, and run its linter
+	@$(CARGO) clippy --version >/dev/null && $(CARGO) fmt --version >/dev/null || { echo 'cargo needs clippy and rustfmt: rustup component add clippy rustfmt, or the Debian packages rust-clippy and rustfmt' >&2; exit 1; }
+	set -e; for c in $(CRATES) $(RUST_GUESTS); do (cd $$c && $(CARGO) fmt --all --check); done
+	set -e; for c in $(CRATES); do (cd $$c && $(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings); done
+	set -e; for c in $(RUST_GUESTS); do (cd $$c && $(CARGO) clippy --quiet --locked --target wasm32-unknown-unknown -- -D warnings); done
+
 vuln: ## look for known vulnerabilities that the code can reach; needs the network
 	.ci/vulncheck $(GOVULNCHECK) ./...
 	$(call in_modules,$(CURDIR)/.ci/vulncheck $(GOVULNCHECK) ./...)
 
 test: ## run every test
-	@$(call in_steps,test-go test-host test-packed test-embed test-types)
+	@$(call in_steps,test-go test-host test-packed test-embed test-types test-rust)
 
 test-go:
 	go test ./...
@@ -93,6 +105,9 @@ test-embed: ## vet and test the example program that embeds Stile (a separate mo
 test-types: ## check the types of the TypeScript examples, the SDK and the prelude
 	cd examples && npm ci --ignore-scripts --no-audit --no-fund
 	cd examples && npx --no-install tsc -p . && npx --no-install tsc -p embed && npx --no-install tsc -p notes && npx --no-install tsc -p ../toolchain/prelude && npx --no-install tsc -p ../ladder
+
+test-rust: ## test the SDK for Rust and its documentation; its guests are tested with the Go tests
+	cd guest-sdk/rust && $(CARGO) test --quiet --locked --workspace
 
 long: ## run the tests that take minutes, in all packages or in PACKAGES; writes bench/results/long.json, which you commit
 	go -C bench run ./long $(PACKAGES)

@@ -148,6 +148,7 @@ func kindOf(err error) string {
 		denied  *host.DeniedError
 		guest   *host.GuestError
 		trap    *host.TrapError
+		limit   *host.LimitError
 	)
 	switch {
 	case err == nil:
@@ -162,6 +163,8 @@ func kindOf(err error) string {
 		return "guest"
 	case errors.As(err, &trap):
 		return "trap"
+	case errors.As(err, &limit):
+		return "limit"
 	default:
 		return "host"
 	}

@@ -1,7 +1,9 @@
-// Command generate writes the bindings of the Go SDK and of the C SDK from the WIT.
+// Command generate writes the bindings of the Go SDK and of the C SDK from the WIT. Those of the Rust SDK are written by a program of
+// wit-bindgen.
 package main
 
 //go:generate go run . -go ../go/bindings.go -c ../c
+//go:generate cargo run --quiet --locked --manifest-path ../rust/generate/Cargo.toml --target-dir ../rust/target
 
 import (
 	"bytes"
