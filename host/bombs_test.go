@@ -81,6 +81,18 @@ func writeGlobals(n int) []byte {
 	return each(n, func(i int) []byte { return cat(get(i), []byte{0x24, 0}) })
 }
 
+// jumpsWithLocals has n blocks in each other, and 20 jumps out of each, between which w locals get other values.
+var jumpsWithLocals = bodyOf(func(n, w int) []byte {
+	sets := each(w, func(i int) []byte { return cat([]byte{0x23, 0}, set(i)) })
+	return cat(repeat2(n, []byte{0x02, 0x40}), times(20, sets, each(n, func(i int) []byte { return cat(get(0), []byte{0x0d}, leb(i)) })), each(n, func(int) []byte { return cat([]byte{0x0b}, get(7), []byte{0x24, 0}) }), writeGlobals(w))
+})
+
+// tablesWithLocals is the same with br_table.
+var tablesWithLocals = bodyOf(func(n, w int) []byte {
+	sets := each(w, func(i int) []byte { return cat([]byte{0x23, 0}, set(i)) })
+	return cat(repeat2(n, []byte{0x02, 0x40}), times(20, []byte{0x02, 0x40}, sets, get(0), []byte{0x0e}, leb(n), each(n+1, func(i int) []byte { return leb(n - i) }), []byte{0x0b}), each(n, func(int) []byte { return cat([]byte{0x0b}, get(7), []byte{0x24, 0}) }), writeGlobals(w))
+})
+
 var bombs = []bomb{
 	{"addresses to store", 60_000, 1 << 30, addresses(func(i int, sum func(int) []byte) []byte { return cat(sum(2*i), sum(2*i+1), []byte{0x36, 2, 0}) }, nothing, nothing)},
 	{"addresses to store again", 60_000, 30_000, addresses(func(i int, sum func(int) []byte) []byte { return cat(sum(i), sum(i+7), []byte{0x36, 2, 0}) }, nothing, nothing)},
@@ -466,14 +478,11 @@ func init() {
 			loads := each(n, func(i int) []byte { return cat([]byte{0x41, 0, 0x28, 2}, leb(4*i), []byte{0x1a}) })
 			return cat(loads, times(n, get(0), []byte{0x04, 0x40, 0x0b}), loads)
 		})},
-		{"jumps with locals", 100, 500, bodyOf(func(n, w int) []byte {
-			sets := each(w, func(i int) []byte { return cat([]byte{0x23, 0}, set(i)) })
-			return cat(repeat2(n, []byte{0x02, 0x40}), times(20, sets, each(n, func(i int) []byte { return cat(get(0), []byte{0x0d}, leb(i)) })), each(n, func(int) []byte { return cat([]byte{0x0b}, get(7), []byte{0x24, 0}) }), writeGlobals(w))
-		})},
-		{"tables of jumps with locals", 200, 500, bodyOf(func(n, w int) []byte {
-			sets := each(w, func(i int) []byte { return cat([]byte{0x23, 0}, set(i)) })
-			return cat(repeat2(n, []byte{0x02, 0x40}), times(20, []byte{0x02, 0x40}, sets, get(0), []byte{0x0e}, leb(n), each(n+1, func(i int) []byte { return leb(n - i) }), []byte{0x0b}), each(n, func(int) []byte { return cat([]byte{0x0b}, get(7), []byte{0x24, 0}) }), writeGlobals(w))
-		})},
+		{"jumps with locals", 100, 500, jumpsWithLocals},
+		{"jumps with fewer locals", 200, 200, jumpsWithLocals},
+		{"jumps with few locals", 1000, 80, jumpsWithLocals},
+		{"tables of jumps with locals", 200, 500, tablesWithLocals},
+		{"tables of jumps with fewer locals", 200, 200, tablesWithLocals},
 		{"ifs of many parameters", 5000, 900, func(n, w int) []byte {
 			m := newModule()
 			t := m.addType(wide(w, tI32), nil)

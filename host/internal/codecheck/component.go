@@ -15,7 +15,7 @@ import (
 // Bounds of the code of a component. SpiderMonkey, the largest known guest, has 9 MiB in 12,000 functions of up to 135,000 bytes,
 // 120 locals and 130 loops. QuickJS has 0.5 MiB in 1,700 functions. The longest known function, of 420,000 bytes, adjusts CPython's
 // addresses when componentize-py has linked it. The estimate bounds what compiling a function takes, and maxBody and maxFunction what reading it
-// does. maxFunction also keeps out the worst jumps over many variables, which take longer than their estimate.
+// does.
 const (
 	maxFunctions = 50_000
 	maxBody      = 1 << 20
@@ -161,6 +161,9 @@ var (
 	perNest    = price{time: 3}                 // per square of a loop's nesting depth, and again for each variable set in it
 )
 
+// perMerged is the time in nanoseconds for each pair of a value on a jump and a value that jumps to any place in the function merge.
+const perMerged = 0.16
+
 // pressureKept is the part of the pressure on registers of a value that waits for a computation.
 const pressureKept = 3.75
 
@@ -209,7 +212,7 @@ func (c *sum) function(f function, locals int) {
 	}
 	square := pressure * pressure
 	waiting := min(float64(kept), math.Sqrt(float64(f.again)))
-	took += time.Duration(square + float64(f.joins)*float64(perJoin.time) + float64(f.held)*float64(perHeld.time) + float64(f.stacked)*float64(perStacked.time) + float64(f.nested)*float64(perNest.time) + float64(f.again)*(float64(perAgain.time)+waiting*float64(perWaiting.time)))
+	took += time.Duration(square + float64(f.joins)*(float64(perJoin.time)+perMerged*float64(f.merged)) + float64(f.held)*float64(perHeld.time) + float64(f.stacked)*float64(perStacked.time) + float64(f.nested)*float64(perNest.time) + float64(f.again)*(float64(perAgain.time)+waiting*float64(perWaiting.time)))
 	working += int64(square*0.02 + float64(f.joins)*float64(perJoin.bytes) + float64(f.held)*float64(perHeld.bytes) + float64(f.stacked)*float64(perStacked.bytes) + float64(f.again)*float64(perAgain.bytes))
 	c.spend(took, perFunc.bytes+working/16)
 	least := 0

@@ -75,6 +75,7 @@ type function struct {
 	count   [classes]int
 	values  int   // that are passed to and from calls, and returned
 	joins   int   // values that may be different on jumps to the same place, for each jump
+	merged  int   // the same, once for each place
 	rounds  int   // variables set in a loop, for each loop
 	held    int   // variables, for each jump and block
 	stacked int   // values on the stack of operands, for each jump and block
@@ -167,6 +168,7 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 					changed += bits.OnesCount64(set)
 				}
 				if l.jumps > 0 {
+					f.merged += l.width + changed
 					f.joins += (l.jumps + 1) * (l.width + changed + 4*max(0, l.width-1)) // several values may come from the same variables
 				}
 				if l.loop {
