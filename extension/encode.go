@@ -1,6 +1,9 @@
 package extension
 
-import "github.com/stilehost/stile/capability"
+import (
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability"
+)
 
 // Canonical returns the manifest in its canonical form: JSON in the long form without spaces, fields in a fixed order,
 // tools, tags and bindings sorted. Manifests with the same canonical form ask for the same authority, however they were written,
@@ -17,8 +20,9 @@ func (m *Manifest) Canonical() []byte {
 		Tools       []string                  `json:"tools"`
 		Tags        []string                  `json:"tags,omitempty"`
 		Bindings    map[string]map[string]any `json:"bindings"`
+		WASI        abi.WASI                  `json:"wasi,omitzero"`
 		Needs       map[string]string         `json:"dependencies,omitempty"`
-	}{m.Name, m.Version, m.Description, m.Tools, m.Tags, bindings, m.Dependencies})
+	}{m.Name, m.Version, m.Description, m.Tools, m.Tags, bindings, m.WASI, m.Dependencies})
 }
 
 // MarshalJSON implements json.Marshaler with the canonical form.

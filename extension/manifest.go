@@ -34,6 +34,8 @@ type Manifest struct {
 	Tags []string
 	// Bindings are what the extension asks for, in byte order of their names. They include those of the short form `permissions`.
 	Bindings []Binding
+	// WASI says which of Bindings serve files and http of WASI, for a component whose code uses those.
+	WASI abi.WASI
 	// Dependencies are the npm packages that the code imports: names and ranges of versions, as in a package.json. Each must come
 	// from the registry under its own name, not from a file or an address. It is nil if there are none.
 	Dependencies map[string]string
@@ -110,7 +112,7 @@ func (r *reader) manifest() *Manifest {
 		return nil
 	}
 	fields := r.Fields(root, exampleManifest,
-		[]string{"name", "version", "description", "tools", "tags", "permissions", "bindings", "dependencies", "tests"},
+		[]string{"name", "version", "description", "tools", "tags", "permissions", "bindings", "wasi", "dependencies", "tests"},
 		"name", "version", "description", "tools")
 	if r.Err != nil {
 		return nil
@@ -123,6 +125,9 @@ func (r *reader) manifest() *Manifest {
 		Bindings:    r.bindings(fields["permissions"], fields["bindings"]),
 	}
 	r.passes(fields["bindings"], m.Bindings)
+	if n := fields["wasi"]; n != nil {
+		m.WASI = r.wasi(n, m.Bindings)
+	}
 	if n := fields["tags"]; n != nil {
 		m.Tags = r.names(n, "tag", "issue-tracker", maxTags, extensionName.MatchString, maxTag)
 	}

@@ -36,7 +36,9 @@ type Recording struct {
 	Input []byte
 	// Bindings are the interfaces of the call's env by name.
 	Bindings map[string]string
-	Limits   Limits
+	// WASI is that of the request.
+	WASI   abi.WASI
+	Limits Limits
 	// Started is when the call began, and Duration how long it took.
 	Started  time.Time
 	Duration time.Duration
@@ -307,6 +309,7 @@ func (r *record) end(ctx context.Context, c *Component, request *Request, result
 			out.Bindings[string(e.without([]byte(name)))] = inside.Interface()
 		}
 	}
+	out.WASI = e.wasi(request.WASI)
 	out.Usage.Denials = slices.Clone(out.Usage.Denials)
 	for i, d := range out.Usage.Denials {
 		out.Usage.Denials[i] = e.denial(shared(d))
@@ -329,6 +332,18 @@ func (r *record) end(ctx context.Context, c *Component, request *Request, result
 		ctx = turns.For(ctx, r.user)
 	}
 	to.Record(ctx, out)
+}
+
+// wasi redacts names and paths.
+func (e *encoder) wasi(w abi.WASI) (redacted abi.WASI) {
+	for at, name := range w.Filesystem {
+		if redacted.Filesystem == nil {
+			redacted.Filesystem = make(map[string]string, len(w.Filesystem))
+		}
+		redacted.Filesystem[string(e.without([]byte(at)))] = string(e.without([]byte(name)))
+	}
+	redacted.HTTP = string(e.without([]byte(w.HTTP)))
+	return redacted
 }
 
 // outcome redacts an outcome.

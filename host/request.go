@@ -22,6 +22,8 @@ type Request struct {
 	Input []byte
 	// Env is the whole authority of the call.
 	Env Env
+	// WASI says which bindings of Env serve files and http of WASI 0.2. Each must be there, and of the right interface.
+	WASI abi.WASI
 	// Limits that are not zero override the host's defaults.
 	Limits Limits
 	// Approved, if not nil, are the definitions a person approved: only these tools can be called, with these schemas.

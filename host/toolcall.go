@@ -64,6 +64,11 @@ func (c *Component) launch(ctx context.Context, r *Request) (*toolCall, error) {
 	if len(r.Input) == 0 {
 		r.Input = []byte("{}")
 	}
+	if r.replay == nil {
+		if err := checkWASI(r.WASI, r.Env); err != nil {
+			return nil, err
+		}
+	}
 	t := newToolCall(ctx, c, r)
 	if r.replay == nil {
 		// A call that its caller may not make is not recorded, because a replay outside the caller would succeed.
@@ -269,6 +274,9 @@ func (t *toolCall) answer(result *Result) error {
 	outcome, answered := t.result.(abi.Variant)
 	if answered && outcome.Case != 0 {
 		failure := t.component.failure(t.request.Code, outcome.Value, t.set, result.Usage.Denials, t.limits)
+		if failed, ok := errors.AsType[*GuestError](failure); ok && t.in.world != nil {
+			failed.Failure.Message = explained(failed.Failure.Message, t.in.world.denied)
+		}
 		if err != nil {
 			failure = errors.Join(failure, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -26,6 +27,9 @@ type world struct {
 	seeded  [2]*rand.ChaCha8
 	streams [2]textStream
 	tail    []byte // of what the guest wrote
+	denied  string // what a binding of WASI denied last
+	// listings counts the directories that it reads.
+	listings int
 }
 
 // The interfaces whose bindings WASI uses.
@@ -33,6 +37,10 @@ const (
 	consoleInterface = abi.CapabilityPackage + "console" + abi.ContractVersion
 	clockInterface   = abi.CapabilityPackage + "clock" + abi.ContractVersion
 	randomInterface  = abi.CapabilityPackage + "random" + abi.ContractVersion
+
+	// Those that only serve WASI if the call says so.
+	workspaceInterface = abi.WorkspaceInterface
+	httpInterface      = abi.HTTPInterface
 )
 
 const (
@@ -71,7 +79,15 @@ const (
 	saysSeed   = "answers from a fixed seed"
 )
 
-var worldFuncs = map[string]worldFunc{
+var worldFuncs = func() map[string]worldFunc {
+	all := maps.Clone(harmlessFuncs)
+	streamFuncs(all)
+	filesystemFuncs(all)
+	return all
+}()
+
+// harmlessFuncs are those that need no binding, or take any of its kind.
+var harmlessFuncs = map[string]worldFunc{
 	"wasi:cli/exit#exit":                             {shape: "func(result)", says: "ends the call", answer: exitGuest},
 	"wasi:cli/exit#exit-with-code":                   {shape: "func(u8)", says: "ends the call", answer: exitGuest},
 	"wasi:cli/stdout#get-stdout":                     {shape: "func() -> own<output-stream>", says: saysText, answer: textHandle(0)},
@@ -156,6 +172,11 @@ var usesOfWorld = map[string][]string{
 	clockInterface:    {"get", "[method]clock.now", "[method]clock.monotonic", "[method]clock.subscribe"},
 	randomInterface:   {"get", "[method]random.bytes", "[method]random.u64"},
 	abi.PollInterface: {"[method]pollable.ready"},
+	workspaceInterface: {
+		"get", "[method]directory.read-bytes", "[method]directory.read-blob", "[method]directory.write-bytes", "[method]directory.write-blob", "[method]directory.replace",
+		"[method]directory.append-bytes", "[method]directory.list", "[method]directory.stat", "[method]directory.make-link", "[method]directory.read-link",
+		"[method]directory.make-directory", "[method]directory.move", "[method]directory.remove", "[method]directory.subdirectory",
+	},
 }
 
 // worldOperations makes the gate's entries for them.
@@ -221,16 +242,8 @@ func (c *call) holds(iface string) (abi.Rep, error) {
 		w.held[iface] = 0
 		return 0, nil
 	}
-	if c.handles.open[ownEnv] == nil {
-		env, err := c.given()
-		if err != nil {
-			return 0, err
-		}
-		h := &handle{resource: c.host.env, value: env}
-		if c.replay != nil {
-			h.value = replayed(ownEnv)
-		}
-		c.handles.open[ownEnv] = h
+	if err := c.openEnv(); err != nil {
+		return 0, err
 	}
 	op := c.host.wasi[iface+"#get"]
 	v, err := c.gate(op, []abi.Value{ownEnv, name})
@@ -244,6 +257,23 @@ func (c *call) holds(iface string) (abi.Rep, error) {
 	rep := outcome.Value.(abi.Rep)
 	w.held[iface] = rep
 	return rep, nil
+}
+
+// openEnv gives WASI a handle of the call's env.
+func (c *call) openEnv() error {
+	if c.handles.open[ownEnv] != nil {
+		return nil
+	}
+	env, err := c.given()
+	if err != nil {
+		return err
+	}
+	h := &handle{resource: c.host.env, value: env}
+	if c.replay != nil {
+		h.value = replayed(ownEnv)
+	}
+	c.handles.open[ownEnv] = h
+	return nil
 }
 
 // use calls a method of the call's binding of an interface, which it has.
@@ -331,12 +361,34 @@ func checkWrite(*world, *textStream, []abi.Value) abi.Value { return uint64(worl
 func flushText(*world, *textStream, []abi.Value) abi.Value { return nil }
 
 func writeText(w *world, _ *textStream, args []abi.Value) abi.Value {
-	text := args[1].([]byte)
+	w.keep(args[1].([]byte))
+	return nil
+}
+
+// noteDenial keeps a denial with the text of the guest, because WASI's errors have none: a program only learns that it may not.
+func (w *world) noteDenial(d abi.Denial) {
+	text := d.Text()
+	if d.Remedy != "" {
+		text += "; in the manifest: " + d.Remedy
+	}
+	w.denied = text
+	w.keep([]byte(text + "\n"))
+}
+
+// explained adds a denial to the text of a failure, which may come of it.
+func explained(message, denied string) string {
+	if denied == "" || strings.Contains(message, denied) {
+		return message
+	}
+	return message + "; " + printable.Short(denied, 4*kib)
+}
+
+// keep adds to the text that is kept for a failure.
+func (w *world) keep(text []byte) {
 	w.tail = append(w.tail, text[max(0, len(text)-maxOutput):]...)
 	if len(w.tail) > 2*maxOutput {
 		w.tail = append(w.tail[:0], w.tail[len(w.tail)-maxOutput:]...)
 	}
-	return nil
 }
 
 // thenTell is a write, after which the console gets the lines that have ended.

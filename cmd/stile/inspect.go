@@ -168,7 +168,7 @@ func (i *inspection) text() string {
 			fmt.Fprintf(&b, "  %s  core module: shared code, without authority\n", line(thing.Name, maxShownName))
 			continue
 		case "wasi":
-			fmt.Fprintf(&b, "  %s  empty world: no files, environment, arguments or network\n", thing.Name)
+			fmt.Fprintf(&b, "  %s  empty world: no environment, arguments or sockets; files and http only of bindings\n", thing.Name)
 		default:
 			fmt.Fprintf(&b, "  %s\n", thing.Name)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,13 +19,16 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/evaluate"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 type runCommand struct {
 	File string `arg:"" help:"Extension: .ts, .js, .mjs or .wasm."`
 	Tool string `arg:"" optional:"" help:"Tool to call. Without it, the tools are listed."`
 	callFlags
-	JSON bool `name:"json" help:"List tools as JSON, schemas included. The result of a tool is always JSON."`
+	WASIFS   []string `name:"wasi-fs" sep:"none" placeholder:"PATH=NAME" help:"Path at which WASI has the files of a workspace binding, such as /=notes. Can be repeated."`
+	WASIHTTP string   `name:"wasi-http" placeholder:"NAME" help:"Binding that serves wasi:http."`
+	JSON     bool     `name:"json" help:"List tools as JSON, schemas included. The result of a tool is always JSON."`
 }
 
 // inputFlags are the input and the limits of a call.
@@ -66,6 +70,7 @@ Examples:
     stile run notes.ts add_note --bind notes=workspace:mine,rw --input '{"title": "today", "text": "sun"}'
     stile run github.ts list_issues --manifest github.json --input @query.json
     stile run github.ts list_issues --bind 'github=http:https://api.github.com/repos/**' --input - < query.json
+    stile run tool.wasm convert --bind files=dir:.,rw --wasi-fs /=files --bind 'web=http:https://example.com/**' --wasi-http web
     stile run hungry.ts work --limit cpu=200ms --limit memory=16MiB`
 }
 
@@ -90,6 +95,10 @@ func specForms() string {
 // Run implements the command.
 func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	manifest, bindings, err := c.bindings()
+	if err != nil {
+		return err
+	}
+	wasi, err := c.wasi(manifest, bindings)
 	if err != nil {
 		return err
 	}
@@ -125,11 +134,40 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 		return err
 	}
 
-	err = c.call(ctx, s, n, wasm, bindings, host.Request{Tool: c.Tool, Input: input, Limits: limits}, component.Do)
+	err = c.call(ctx, s, n, wasm, bindings, host.Request{Tool: c.Tool, Input: input, WASI: wasi, Limits: limits}, component.Do)
 	if bound, ok := errors.AsType[*boundError](err); ok && c.Manifest == "" {
 		bound.file = c.File
 	}
 	return err
+}
+
+// wasi is the manifest's, with what the command line says instead.
+func (c *runCommand) wasi(m *extension.Manifest, bindings []extension.Binding) (w abi.WASI, err error) {
+	w.Filesystem = map[string]string{}
+	if m != nil {
+		maps.Copy(w.Filesystem, m.WASI.Filesystem)
+		w.HTTP = m.WASI.HTTP
+	}
+	for _, given := range c.WASIFS {
+		at, name, ok := strings.Cut(given, "=")
+		if !ok {
+			return w, usagef("--wasi-fs %s: it has the form PATH=NAME, like /=notes", printable.Text(given))
+		}
+		w.Filesystem[at] = name
+	}
+	w.HTTP = cmp.Or(c.WASIHTTP, w.HTTP)
+	err = w.Check(func(name string) string {
+		for _, b := range bindings {
+			if b.Name == name {
+				return b.Grant.Interface()
+			}
+		}
+		return ""
+	})
+	if err != nil {
+		return w, usagef("%w; --bind gives the tool its bindings", err)
+	}
+	return w, nil
 }
 
 // call makes a call with the bindings and the env of the request, records it, and prints its result. wasm is the component that it

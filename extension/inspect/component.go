@@ -9,6 +9,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
@@ -65,8 +66,9 @@ type ComponentInput struct {
 	// Wasm are the bytes of Component, which was loaded from them.
 	Wasm      []byte
 	Component *host.Component
-	// Bindings are those that the manifest asks for.
+	// Bindings are those that the manifest asks for, and WASI says which of them serve files and http of WASI.
 	Bindings []extension.Binding
+	WASI     abi.WASI
 }
 
 // Limits of the report on a component.
@@ -100,8 +102,9 @@ func InspectComponent(in ComponentInput) (Report, error) {
 	for _, k := range in.Kinds.All() {
 		needs[k.Interface] = true
 	}
-	c.imports(in.Component.Imports(), asked, needs)
-	r.compareBindings(in.Kinds, in.Component.Imports(), in.Bindings, asked)
+	served := serves(in.WASI)
+	c.imports(in.Component.Imports(), asked, needs, served)
+	r.compareBindings(in.Kinds, in.Component.Imports(), in.Bindings, asked, served)
 	exports, err := in.Component.Exports()
 	if err != nil {
 		return r, err
@@ -127,7 +130,7 @@ func listed[T any](list *[]T, most int, omitted *int) bool {
 func shortName(name string) string { return printable.OneLine(printable.Short(name, maxName)) }
 
 // imports lists capabilities first, because there can be no more of them than the host has: no number of others crowds them out.
-func (c *Component) imports(all []host.Import, asked map[string][]string, needs map[string]bool) {
+func (c *Component) imports(all []host.Import, asked map[string][]string, needs map[string]bool, served map[string][]string) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b host.Import) int { return cmp.Compare(rank(a.Kind), rank(b.Kind)) })
 	functions := 0
@@ -137,7 +140,11 @@ func (c *Component) imports(all []host.Import, asked map[string][]string, needs 
 		}
 		shown := ComponentImport{Name: shortName(i.Name), Kind: i.Kind, Functions: []ComponentFunction{}}
 		for _, of := range interfacesOf(i) {
-			shown.Bindings = append(shown.Bindings, asked[of]...)
+			if named, apart := served[of]; apart && i.Kind == "wasi" {
+				shown.Bindings = append(shown.Bindings, named...)
+			} else {
+				shown.Bindings = append(shown.Bindings, asked[of]...)
+			}
 		}
 		shown.Unbound = needs[i.Name] && len(asked[i.Name]) == 0
 		for _, f := range i.Funcs {
@@ -149,6 +156,16 @@ func (c *Component) imports(all []host.Import, asked map[string][]string, needs 
 		}
 		c.Imports = append(c.Imports, shown)
 	}
+}
+
+// serves are the names of the bindings that serve WASI, by the interfaces of which only named ones do.
+func serves(w abi.WASI) map[string][]string {
+	files := slices.Sorted(maps.Values(w.Filesystem))
+	served := map[string][]string{abi.WorkspaceInterface: slices.Compact(files), abi.HTTPInterface: nil}
+	if w.HTTP != "" {
+		served[abi.HTTPInterface] = []string{w.HTTP}
+	}
+	return served
 }
 
 // interfacesOf are the interfaces of capabilities whose bindings an import uses: its own, or those that WASI uses.
@@ -168,7 +185,7 @@ func interfacesOf(i host.Import) []string {
 func rank(kind string) int { return slices.Index([]string{"capability", "module", "wasi"}, kind) }
 
 // compareBindings compares the interfaces that a component imports with the bindings of its manifest.
-func (r *Report) compareBindings(kinds capability.Set, imports []host.Import, bindings []extension.Binding, asked map[string][]string) {
+func (r *Report) compareBindings(kinds capability.Set, imports []host.Import, bindings []extension.Binding, asked, served map[string][]string) {
 	has := func(name string) bool {
 		return slices.ContainsFunc(imports, func(i host.Import) bool { return i.Name == name && len(i.Funcs) > 0 })
 	}
@@ -176,6 +193,9 @@ func (r *Report) compareBindings(kinds capability.Set, imports []host.Import, bi
 		use := Use{Name: printable.OneLine(b.Name)}
 		for _, i := range imports {
 			if len(i.Funcs) > 0 && len(use.Places) < maxPlaces && slices.Contains(interfacesOf(i), b.Grant.Interface()) {
+				if named, apart := served[b.Grant.Interface()]; i.Kind == "wasi" && apart && !slices.Contains(named, b.Name) {
+					continue
+				}
 				use.Places = append(use.Places, Place{File: "import " + shortName(i.Name)})
 			}
 		}

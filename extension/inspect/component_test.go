@@ -95,7 +95,7 @@ func TestManyImports(t *testing.T) {
 	}
 	all = append(all, host.Import{Name: "stile:capability/kv@0.1.0", Kind: "capability", Funcs: []host.ImportedFunc{{Name: "get"}}})
 	c := &Component{}
-	c.imports(all, nil, nil)
+	c.imports(all, nil, nil, nil)
 	if c.Imports[0].Name != "stile:capability/kv@0.1.0" || len(c.Imports[0].Functions) != 1 || len(c.Imports) != maxImports {
 		t.Errorf("got %+v first of %d", c.Imports[0], len(c.Imports))
 	}

@@ -164,7 +164,7 @@ func (b *build) loadGiven(ctx context.Context) (err error) {
 // reportGiven makes the report on a component without source.
 func (b *build) reportGiven() (err error) {
 	b.version.Report, err = inspect.InspectComponent(inspect.ComponentInput{
-		Kinds: b.options.Kinds, Wasm: b.wasm, Component: b.component, Bindings: b.version.Manifest.Bindings,
+		Kinds: b.options.Kinds, Wasm: b.wasm, Component: b.component, Bindings: b.version.Manifest.Bindings, WASI: b.version.Manifest.WASI,
 	})
 	return err
 }

@@ -487,7 +487,7 @@ func (b *build) test(ctx context.Context) (err error) {
 
 func (m *Manager) trial(ctx context.Context, c *host.Component, v *Version) ([]trial.Result, error) {
 	return trial.Run(ctx, trial.Request{
-		Component: c, Bindings: m.withDefaults(v.Manifest.Bindings), Tests: v.Manifest.Tests,
+		Component: c, Bindings: m.withDefaults(v.Manifest.Bindings), WASI: v.Manifest.WASI, Tests: v.Manifest.Tests,
 	})
 }
 

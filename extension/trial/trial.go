@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
@@ -27,7 +28,9 @@ type Request struct {
 	Component *host.Component
 	// Bindings are those that calls of the extension will have. Only these can have answers.
 	Bindings []extension.Binding
-	Tests    []extension.Test
+	// WASI says which of Bindings serve WASI.
+	WASI  abi.WASI
+	Tests []extension.Test
 	// Limits are those of each test; zero fields have the defaults of the host, and Wall 10 s. All tests together take at
 	// most six times Wall.
 	Limits host.Limits
@@ -94,7 +97,7 @@ func run(ctx context.Context, r Request, i int, end time.Time) (result Result, e
 	if err != nil {
 		return result, err
 	}
-	made, err := r.Component.Do(ctx, host.Request{Tool: test.Tool, Input: test.Input, Env: env, Limits: r.Limits, Idle: e.clock.Move})
+	made, err := r.Component.Do(ctx, host.Request{Tool: test.Tool, Input: test.Input, Env: env, WASI: r.WASI, Limits: r.Limits, Idle: e.clock.Move})
 	result.Usage = made.Usage
 	result.Problem, err = e.judge(test, made.Output, err)
 	if fault := e.stores.Fault(); fault != nil && result.Problem != nil {
