@@ -119,8 +119,8 @@ long-check: # list code that has changed since the report of make long
 test-bench: ## test the installed contenders of the benchmarks; takes minutes
 	STILE_TEST_CONTENDERS=1 go -C bench test -timeout 30m ./contenders
 
-bench: build ## compare this host with containers and other isolates; writes bench/out/suite
-	bin/stile bench run --out bench/out/suite
+bench: build ## compare this host with containers and other isolates, and with HOST='COMMAND' by the conformance protocol; writes bench/out/suite
+	bin/stile bench run $(if $(HOST),--host '$(HOST)') --out bench/out/suite
 
 bench-results: ## copy the results of make bench and make bench-core to bench/RESULTS.md
 	bin/stile bench report bench/out/suite

@@ -116,6 +116,13 @@ func (r *results) figures() map[string]figure {
 	for part, of := range r.parts {
 		all["part: "+part] = ofRounds("µs", of)
 	}
+	for _, f := range hostFigures {
+		for _, name := range r.hosts {
+			if of := r.hostRounds[hostKey{name, f.figure}]; len(of) > 0 {
+				all[fmt.Sprintf("host %s: %s", name, f.title)] = ofRounds(f.unit, of)
+			}
+		}
+	}
 	return all
 }
 

@@ -130,6 +130,6 @@ func Find(command, install string) (string, error) {
 // show what it wrote to stderr.
 func (w *Workbench) Command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.Env = dir, environment()
+	cmd.Dir, cmd.Env = dir, Environment()
 	return cmd
 }

@@ -24,6 +24,7 @@ type Line struct {
 	Work       *WorkRound       `json:"work,omitempty"`
 	Parts      *PartsRound      `json:"parts,omitempty"`
 	Idle       *IdlePoint       `json:"idle,omitempty"`
+	Host       *HostRound       `json:"host,omitempty"`
 }
 
 // Participant is a contender and whether it takes part.
@@ -123,6 +124,33 @@ type IdlePoint struct {
 	MemoryMiB float64 `json:"memory_mib"`
 	CPU       float64 `json:"cpu"`
 	Measured  int     `json:"measured"`
+}
+
+// HostFigure is what is measured of a host of the conformance suite's protocol.
+type HostFigure string
+
+// The figures of hosts: times in microseconds, rates in calls a second and memory in KiB.
+const (
+	HostStart      HostFigure = "start"       // from the start of the process to its hello
+	HostFirst      HostFigure = "first"       // the first call of a component that no process has seen
+	HostMessage    HostFigure = "message"     // a hello and its answer: what the protocol takes
+	HostCall       HostFigure = "call"        // a call in a fresh instance
+	HostFetch      HostFigure = "fetch"       // a call that makes a request to a server on this machine
+	HostRate1      HostFigure = "rate-1"      // calls a second by one caller
+	HostRate4      HostFigure = "rate-4"      // by four
+	HostRate16     HostFigure = "rate-16"     // by sixteen
+	HostPrivateNew HostFigure = "private-new" // private memory of the processes after hello
+	HostPrivate    HostFigure = "private"     // after the calls of a round
+	HostWaiting    HostFigure = "waiting"     // private memory of one more call that waits
+)
+
+// HostRound is a series of trials of one host of the protocol.
+type HostRound struct {
+	Host   string     `json:"host"`
+	Own    bool       `json:"own,omitempty"` // it is this one, with which others are compared
+	What   HostFigure `json:"what"`
+	Round  int        `json:"round"`
+	Values []float64  `json:"values"`
 }
 
 const linesFile = "lines.jsonl"

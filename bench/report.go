@@ -65,6 +65,7 @@ func (r *results) markdown(drawn []drawing) string {
 		{"throughput", "Throughput", r.writeThroughput},
 		{"cost", "What a cold call costs when something grows", r.writeCosts},
 		{"work", "Computing inside an isolate", r.writeWork},
+		{"hosts", "Other hosts of stile:extension", r.writeHosts},
 		{"parts", "Parts of a cold call", r.writeParts},
 	} {
 		part := &document{}
@@ -341,6 +342,58 @@ func (r *results) writeParts(d *document) {
 		d.printf("\nThe kernel mapped %s pages for a call, and took %s of processor time.\n", digits(r.faults.series().Estimate().Median), duration(r.system.series().Estimate().Median))
 	}
 	r.writeCommand(d, "parts")
+}
+
+// hostFigures are the rows about hosts of the protocol, in order.
+var hostFigures = []struct {
+	figure      HostFigure
+	title, unit string
+}{
+	{HostStart, "start of the process, until it says what it is", "µs"},
+	{HostFirst, "first call of a component that no process has seen", "µs"},
+	{HostMessage, "a message and its answer, without a call", "µs"},
+	{HostCall, "a call in a fresh instance", "µs"},
+	{HostFetch, "a call that makes one request", "µs"},
+	{HostRate1, "calls a second, 1 caller", "/s"},
+	{HostRate4, "calls a second, 4 callers", "/s"},
+	{HostRate16, "calls a second, 16 callers", "/s"},
+	{HostPrivateNew, "private memory after the start", "KiB"},
+	{HostPrivate, "private memory after calls", "KiB"},
+	{HostWaiting, "private memory of one more call that waits", "KiB"},
+}
+
+// writeHosts compares hosts of the protocol, each with the first.
+func (r *results) writeHosts(d *document) {
+	if len(r.hosts) == 0 {
+		return
+	}
+	head := []string{"figure", r.hosts[0]}
+	for _, other := range r.hosts[1:] {
+		head = append(head, other, "over "+r.hosts[0], "95% interval")
+	}
+	var rows [][]string
+	for _, f := range hostFigures {
+		own := r.hostRounds[hostKey{r.hosts[0], f.figure}]
+		value := func(of rounds) string {
+			if len(of) == 0 {
+				return none
+			}
+			return quantity(of.series().Estimate().Median, f.unit)
+		}
+		row := []string{f.title, value(own)}
+		for _, other := range r.hosts[1:] {
+			of := r.hostRounds[hostKey{other, f.figure}]
+			cells := []string{value(of), none, none}
+			if ratio, ok := of.over(own); ok {
+				cells[1], cells[2] = times(ratio.Median), interval(ratio, digits)
+			}
+			row = append(row, cells...)
+		}
+		rows = append(rows, row)
+	}
+	d.printf("\nEach host is a process that answers the protocol of the conformance suite, this one too. All get the same components and requests, in turns; ratios are taken round by round. Every answer is checked.\n")
+	d.table(1, head, rows)
+	d.printf("\n    stile bench run --only hosts --host COMMAND --out DIR\n")
 }
 
 func (r *results) writeUnavailable(d *document) {

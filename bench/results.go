@@ -78,6 +78,11 @@ func available(p MemoryPoint) float64    { return p.AvailableKiB }
 
 type workKey struct{ Work, Contender string }
 
+type hostKey struct {
+	Host string
+	What HostFigure
+}
+
 // results are the lines of a run, sorted by subject, without values that cannot be figures.
 type results struct {
 	machines    []measure.Machine
@@ -92,12 +97,15 @@ type results struct {
 	faults      rounds // of the parts
 	system      rounds
 	idle        []IdlePoint
+	hosts       []string // of the protocol, this host first
+	hostRounds  map[hostKey]rounds
 }
 
 func gather(lines []Line) *results {
 	r := &results{
 		taking: map[string]Participant{}, starts: map[startKey]*starts{}, memory: map[string]*memoryOf{}, throughput: map[string][]ThroughputPoint{},
 		costs: map[string][]CostPoint{}, work: map[workKey]rounds{}, parts: map[string]rounds{}, faults: rounds{}, system: rounds{},
+		hostRounds: map[hostKey]rounds{},
 	}
 	for _, l := range lines {
 		switch {
@@ -136,10 +144,23 @@ func gather(lines []Line) *results {
 			r.system.add(l.Parts.Round, l.Parts.SystemUS)
 		case l.Idle != nil:
 			r.idle = append(r.idle, *l.Idle)
+		case l.Host != nil:
+			key := hostKey{l.Host.Host, l.Host.What}
+			if r.hostRounds[key] == nil {
+				r.hostRounds[key] = rounds{}
+			}
+			r.hostRounds[key].add(l.Host.Round, l.Host.Values...)
+			if !slices.Contains(r.hosts, l.Host.Host) {
+				r.hosts = append(r.hosts, l.Host.Host)
+				if l.Host.Own {
+					r.hosts = append([]string{l.Host.Host}, r.hosts[:len(r.hosts)-1]...)
+				}
+			}
 		}
 	}
 	maps.DeleteFunc(r.starts, func(_ startKey, s *starts) bool { return len(s.result) == 0 })
 	maps.DeleteFunc(r.work, func(_ workKey, of rounds) bool { return len(of) == 0 })
+	maps.DeleteFunc(r.hostRounds, func(_ hostKey, of rounds) bool { return len(of) == 0 })
 	maps.DeleteFunc(r.parts, func(_ string, of rounds) bool { return len(of) == 0 })
 	for _, points := range r.costs {
 		slices.SortStableFunc(points, func(a, b CostPoint) int { return cmp.Compare(a.X, b.X) })

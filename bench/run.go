@@ -23,6 +23,8 @@ type Options struct {
 	Require    []string
 	// Only names measurements. Empty means all of them.
 	Only []string
+	// Hosts are the command lines of hosts of the conformance suite's protocol, which are put beside this one.
+	Hosts [][]string
 	// Size is how much is measured. Default Full.
 	Size Size
 	// Dir is where lines.jsonl is written, as a new file.
@@ -53,7 +55,7 @@ var (
 )
 
 // Measurements in the order in which they run. Those of memory come first.
-var Measurements = []string{"memory", "idle", "start", "parts", "throughput", "cost", "work"}
+var Measurements = []string{"memory", "idle", "start", "parts", "throughput", "cost", "work", "hosts"}
 
 // Suite is a run, as measurements see it.
 type Suite struct {
@@ -64,6 +66,15 @@ type Suite struct {
 
 // Write stores the result of a measurement.
 func (s *Suite) Write(l Line) error { return s.lines.Encode(l) }
+
+// Perm is a random order of n things.
+func (s *Suite) Perm(n int) []int { return s.random.Perm(n) }
+
+// Trials is how many trials a round has for something that takes this long.
+func (s *Suite) Trials(typical time.Duration) int {
+	trials, _ := s.trials(typical)
+	return trials
+}
 
 // Tell reports progress: done of a number of steps.
 func (s *Suite) Tell(what string, done, steps int) {
@@ -252,7 +263,7 @@ func (r *runner) try(ctx context.Context, t Trial, want []byte) (result, end tim
 	if err != nil {
 		return 0, 0, err
 	}
-	if !sameJSON(answer.Output, want) {
+	if !SameJSON(answer.Output, want) {
 		return 0, 0, fmt.Errorf("a wrong answer: %.200q instead of %.200q", answer.Output, want)
 	}
 	result = end

@@ -45,8 +45,8 @@ func keep(path string, fill func(dir string) error) (_ string, err error) {
 // steering are the variables that change how runtimes behave. Some cost milliseconds at each start.
 var steering = []string{"NODE_", "NPM_", "npm_", "DENO_", "BUN_", "V8_", "LD_", "GO", "SSL_", "STILE_"}
 
-// environment is that of this process without variables that steer a runtime.
-func environment() []string {
+// Environment is that of this process without variables that steer a runtime.
+func Environment() []string {
 	var env []string
 variables:
 	for _, v := range os.Environ() {

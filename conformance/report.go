@@ -22,13 +22,14 @@ func (s Score) cell() string {
 	if len(s.Counts) == 0 {
 		return "no case"
 	}
-	text := s.String()
+	var text strings.Builder
+	text.WriteString(s.String())
 	for _, v := range verdicts[1:] {
 		if n := s.Counts[v]; n > 0 {
-			text += fmt.Sprintf(", %d %s", n, v)
+			fmt.Fprintf(&text, ", %d %s", n, v)
 		}
 	}
-	return text
+	return text.String()
 }
 
 // Scores are the scores of all sections with cases, and of everything at the end.

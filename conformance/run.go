@@ -21,7 +21,8 @@ import (
 
 const (
 	defaultPatience = 90 * time.Second
-	maxRestarts     = 5 // of a host in a row that break the protocol
+	helloTime       = time.Minute // until a host says what it is
+	maxRestarts     = 5           // of a host in a row that break the protocol
 )
 
 // Options configure Run.
@@ -75,11 +76,11 @@ type runner struct {
 	Options
 	servers *servers
 	builder *builder
-	host    *process
+	host    *protocol.Host
 	ended   int // hosts in a row that broke the protocol
 }
 
-// Run tests a host. It returns an error if the host cannot be tested to the end, or ctx ends: a *HostError for the host's fault.
+// Run tests a host. It returns an error if the host cannot be tested to the end, or ctx ends: a *protocol.HostError for the host's fault.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	s, err := startServers(ctx)
 	if err != nil {
@@ -101,15 +102,15 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 		o.Patience = defaultPatience
 	}
 	r := &runner{Options: o, servers: s, builder: b}
-	if r.host, err = startHost(ctx, o.Host, min(o.Patience, helloTime)); err != nil {
+	if r.host, err = protocol.Start(ctx, o.Host, nil, min(o.Patience, helloTime)); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if r.host != nil {
-			r.host.close()
+			r.host.Close()
 		}
 	}()
-	is := r.host.hello // also of those that are started after it
+	is := r.host.Hello() // also of those that are started after it
 	expected, err := Expected(is.Name)
 	if err != nil {
 		return nil, err
@@ -153,7 +154,7 @@ func (r *runner) run(ctx context.Context, c *Case) (problem string, err error) {
 	var first []*protocol.Result
 	for n := range c.Repeat {
 		results, problem, err := r.once(ctx, c, component)
-		if broken, ok := errors.AsType[*HostError](err); ok {
+		if broken, ok := errors.AsType[*protocol.HostError](err); ok {
 			return r.restart(ctx, broken)
 		}
 		if err != nil || problem != "" {
@@ -185,20 +186,20 @@ func compareResults(first, results []*protocol.Result) string {
 }
 
 // restart starts the host again after it broke the protocol, which fails the case.
-func (r *runner) restart(ctx context.Context, broken *HostError) (problem string, err error) {
-	r.host.kill()
-	broken.Stderr = r.host.stderr.String()
+func (r *runner) restart(ctx context.Context, broken *protocol.HostError) (problem string, err error) {
+	r.host.Kill()
+	broken.Stderr = r.host.Stderr()
 	r.host = nil
 	if r.ended++; r.ended >= maxRestarts {
 		return "", fmt.Errorf("gave up after %d cases in a row: %w", r.ended, broken)
 	}
-	if r.host, err = startHost(ctx, r.Host, min(r.Patience, helloTime)); err != nil {
+	if r.host, err = protocol.Start(ctx, r.Host, nil, min(r.Patience, helloTime)); err != nil {
 		return "", err
 	}
 	return broken.Error(), nil
 }
 
-// once makes the calls of a case once. An error is a *HostError, or the runner's own.
+// once makes the calls of a case once. An error is a *protocol.HostError, or the runner's own.
 func (r *runner) once(ctx context.Context, c *Case, component string) (results []*protocol.Result, problem string, err error) {
 	folder, err := os.MkdirTemp("", "stile-conformance-")
 	if err != nil {
@@ -215,7 +216,7 @@ func (r *runner) once(ctx context.Context, c *Case, component string) (results [
 		mu.Lock()
 		of := current
 		mu.Unlock()
-		answer, err := r.host.ask(ctx, protocol.Request{Op: op, Of: of, Binding: binding, Reason: "the suite says so"}, r.Patience)
+		answer, err := r.host.Ask(ctx, protocol.Request{Op: op, Of: of, Binding: binding, Reason: "the suite says so"}, r.Patience)
 		if err == nil && answer.Error != "" {
 			err = errors.New(answer.Error)
 		}
@@ -226,7 +227,7 @@ func (r *runner) once(ctx context.Context, c *Case, component string) (results [
 	failures := make([]error, len(c.Calls))
 	call := func(i int) {
 		began := time.Now()
-		id, answer, err := r.host.send(protocol.Request{Op: "call", Call: c.request(i, component, folder)})
+		id, answer, err := r.host.Send(protocol.Request{Op: "call", Call: c.request(i, component, folder)})
 		if err != nil {
 			failures[i] = err
 			return
@@ -234,14 +235,14 @@ func (r *runner) once(ctx context.Context, c *Case, component string) (results [
 		mu.Lock()
 		current = id
 		mu.Unlock()
-		got, err := r.host.await(ctx, answer, r.Patience+time.Duration(c.Calls[i].Limits.Wall)*time.Millisecond)
+		got, err := r.host.Await(ctx, answer, r.Patience+time.Duration(c.Calls[i].Limits.Wall)*time.Millisecond)
 		switch {
 		case err != nil:
 			failures[i] = err
 		case got.Error != "":
 			problems[i] = "the host cannot make the call: " + got.Error
 		case got.Result == nil:
-			failures[i] = &HostError{Reason: "answers a call without a result"}
+			failures[i] = &protocol.HostError{Reason: "answers a call without a result"}
 		default:
 			results[i] = got.Result
 			problems[i] = c.Calls[i].Expect.compare(got.Result, time.Since(began))
@@ -259,7 +260,7 @@ func (r *runner) once(ctx context.Context, c *Case, component string) (results [
 	}
 	wait.Wait()
 	if err := errors.Join(failures...); err != nil {
-		if broken, ok := errors.AsType[*HostError](err); ok {
+		if broken, ok := errors.AsType[*protocol.HostError](err); ok {
 			return nil, "", broken
 		}
 		return nil, "", err

@@ -14,6 +14,7 @@ import (
 )
 
 func TestContainers(t *testing.T) {
+	others(t)
 	cache := os.Getenv("STILE_BENCH_CACHE") // of a run before, or else everything is made anew
 	if cache == "" {
 		cache = t.TempDir()

@@ -13,19 +13,19 @@ import (
 	"github.com/stilehost/stile/bench"
 )
 
-// TestMain runs tests of what is not ours only where STILE_TEST_CONTENDERS is set, as `make test-bench` does: they take minutes
-// and install what they test.
-func TestMain(m *testing.M) {
+// others skips a test of what is not ours unless STILE_TEST_CONTENDERS is set, as `make test-bench` does: such tests take minutes and
+// install what they test.
+func others(t *testing.T) {
+	t.Helper()
 	if os.Getenv("STILE_TEST_CONTENDERS") == "" {
-		fmt.Println("skipped: set STILE_TEST_CONTENDERS=1, or run make test-bench")
-		return
+		t.Skip("set STILE_TEST_CONTENDERS=1, or run make test-bench")
 	}
-	os.Exit(m.Run())
 }
 
 // TestStarts has each contender answer for each of its tasks, in a run of one round; the run checks the answers. Only
 // componentize-js-build, which takes 20 seconds a trial, is left out.
 func TestStarts(t *testing.T) {
+	others(t)
 	program := filepath.Join(t.TempDir(), "stile")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/stile")
 	build.Dir = filepath.Join("..", "..")
@@ -42,6 +42,7 @@ func TestStarts(t *testing.T) {
 
 // TestHeld has each keep 20 isolates, and end them.
 func TestHeld(t *testing.T) {
+	others(t)
 	for _, c := range []*bench.Contender{
 		nodeProcess, denoProcess, bunProcess, nodeVM, nodeWorker, denoWorker, bunWorker, isolatedVM, quickJS, workerd,
 	} {
@@ -50,6 +51,7 @@ func TestHeld(t *testing.T) {
 }
 
 func TestWork(t *testing.T) {
+	others(t)
 	for _, c := range []*bench.Contender{stile, nodeProcess, nodeJitless} {
 		t.Run(c.Name, func(t *testing.T) { run(t, c, "", "work") })
 	}
@@ -57,6 +59,7 @@ func TestWork(t *testing.T) {
 
 // TestCancelled ends runs in the middle.
 func TestCancelled(t *testing.T) {
+	others(t)
 	for _, c := range []*bench.Contender{nodeProcess, nodeWorker, workerd} {
 		for _, measurement := range []string{"start", "memory"} {
 			t.Run(c.Name+" "+measurement, func(t *testing.T) {

@@ -19,11 +19,12 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// Own are the measurements of this host alone.
+// Own are the measurements of this host alone, and of hosts of its protocol.
 var Own = map[string]func(context.Context, *bench.Suite) error{
 	"parts": measureParts,
 	"cost":  measureCost,
 	"idle":  measureIdle,
+	"hosts": measureHosts,
 }
 
 // measureParts says where the time of a cold call goes.

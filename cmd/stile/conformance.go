@@ -108,9 +108,12 @@ func (c *conformanceCommand) Run(ctx context.Context, s *streams) (err error) {
 }
 
 // conformanceHostCommand is this host as the suite tests it. Stile starts itself for it.
-type conformanceHostCommand struct{}
+type conformanceHostCommand struct {
+	Without []string `help:"Kinds of capability that this host does not have."`
+}
 
-func (*conformanceHostCommand) Run(ctx context.Context, s *streams) (err error) {
+// Run implements the command.
+func (c *conformanceHostCommand) Run(ctx context.Context, s *streams) (err error) {
 	n, err := openSession(ctx, s, sessionOptions{})
 	if err != nil {
 		return err
@@ -121,5 +124,5 @@ func (*conformanceHostCommand) Run(ctx context.Context, s *streams) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	return adapter.Serve(ctx, s.in, s.out, adapter.Options{Host: n.host, Folder: folder, Version: readVersions().Stile, Browser: n.browser})
+	return adapter.Serve(ctx, s.in, s.out, adapter.Options{Host: n.host, Folder: folder, Version: readVersions().Stile, Browser: n.browser, Without: c.Without})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/workspace"
-	"github.com/stilehost/stile/conformance"
+	"github.com/stilehost/stile/conformance/protocol"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
@@ -231,7 +231,7 @@ func kindOf(err error, sorted lifecycle.Failure) kind {
 	switch {
 	case errors.Is(err, errInterrupted):
 		return kindInterrupted
-	case errkind.Is[*generate.UnfinishedError](err), errkind.Is[*failedTestsError](err), errkind.Is[*nonconformingError](err), errkind.Is[*conformance.HostError](err):
+	case errkind.Is[*generate.UnfinishedError](err), errkind.Is[*failedTestsError](err), errkind.Is[*nonconformingError](err), errkind.Is[*protocol.HostError](err):
 		return kindFailed
 	case errkind.Is[*unknownError](err), errkind.Is[*extension.ManifestError](err):
 		return kindUsage

@@ -34,6 +34,8 @@ type Options struct {
 	Version string
 	// Browser is how browsers start. Without one on this machine, the host has no such kind.
 	Browser browser.EngineOptions
+	// Without are kinds that the host says it has not.
+	Without []string
 
 	// Alter, if not nil, changes each call before it is made, and Replace each capability. Tests of the suite make wrong hosts with them.
 	Alter   func(*protocol.Call)
@@ -47,6 +49,8 @@ type server struct {
 
 	write sync.Mutex
 	out   io.Writer
+
+	known func() []string // kinds
 
 	mu         sync.Mutex
 	components map[string]*host.Component
@@ -63,6 +67,7 @@ type call struct {
 func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &server{Options: o, binder: binder{folder: o.Folder, replace: o.Replace, browser: o.Browser}, out: out, components: map[string]*host.Component{}, running: map[int]*call{}}
+	s.known = sync.OnceValue(func() []string { return s.kinds(ctx) })
 	var calls sync.WaitGroup
 	defer func() {
 		cancel()
@@ -84,7 +89,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) (err err
 		case r.Op == "hello" && r.Protocol != protocol.Version:
 			s.answer(protocol.Response{ID: r.ID, Error: fmt.Sprintf("this host speaks version %d of the protocol", protocol.Version)})
 		case r.Op == "hello":
-			s.answer(protocol.Response{ID: r.ID, Hello: &protocol.Hello{Protocol: protocol.Version, Name: "stile", Version: o.Version, Kinds: s.kinds(ctx)}})
+			s.answer(protocol.Response{ID: r.ID, Hello: &protocol.Hello{Protocol: protocol.Version, Name: "stile", Version: o.Version, Kinds: s.known()}})
 		case r.Op == "call" && r.Call != nil:
 			ctx, cancel := context.WithCancel(ctx)
 			running := &call{cancel: cancel, grants: map[string]*host.Grant{}}
@@ -266,9 +271,9 @@ func finish(ctx context.Context, r *protocol.Result, err error) {
 	}
 }
 
-// kinds are the kinds of capability that this host has.
+// kinds are the kinds of capability that this host has. To look for a browser starts one.
 func (s *server) kinds(ctx context.Context) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(openers)), func(kind string) bool {
-		return kind == "browser" && len(browser.Probe(ctx, s.Browser).Lacks) > 0
+		return slices.Contains(s.Without, kind) || kind == "browser" && len(browser.Probe(ctx, s.Browser).Lacks) > 0
 	})
 }

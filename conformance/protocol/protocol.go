@@ -1,5 +1,5 @@
 // Package protocol has the messages between a runner of the conformance suite and a host that it tests: JSON objects, one a line, on the
-// host's standard input and output. conformance/README.md describes them for authors of hosts.
+// host's standard input and output. conformance/README.md describes them for authors of hosts. Start starts a host program and speaks to it.
 package protocol
 
 import (

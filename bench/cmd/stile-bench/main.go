@@ -18,6 +18,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stilehost/stile/bench"
+	"github.com/stilehost/stile/bench/contenders"
+	"github.com/stilehost/stile/conformance/protocol"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -93,8 +95,11 @@ func (s *streams) report(err error) int {
 		return 0
 	}
 	kind, code := "host", 5
-	if _, ok := errors.AsType[*usageError](err); ok {
+	switch {
+	case is[*usageError](err):
 		kind, code = "usage", 2
+	case is[*protocol.HostError](err), is[*contenders.WrongHostError](err):
+		kind, code = "failed", 1
 	}
 	message := printable.Text(err.Error())
 	s.say("stile bench: %s", message)
@@ -104,6 +109,11 @@ func (s *streams) report(err error) int {
 	}
 	s.say("%s", line)
 	return code
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }
 
 // place is what is measured, according to the environment: `stile`, a folder for what can be rebuilt, and the engine. `stile bench`

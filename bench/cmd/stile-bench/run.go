@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +22,7 @@ type runCommand struct {
 	Full    bool     `help:"Take about 15 minutes, for figures that can be shown. This is the default." xor:"size"`
 	Only    []string `help:"Run only these measurements: ${measurements}." placeholder:"NAME,..."`
 	With    []string `help:"Run only these contenders." placeholder:"NAME,..."`
+	Host    []string `help:"Put this host of the conformance suite's protocol beside ours: a program and its arguments, with spaces between them. Can be repeated." placeholder:"COMMAND" sep:"none"`
 	Require []string `help:"Fail when one of these contenders is not available." placeholder:"NAME,..."`
 }
 
@@ -28,12 +31,17 @@ func (runCommand) Help() string {
 	return `Examples:
 
   stile bench run --quick --out /tmp/bench
-  stile bench run --only start,throughput --with stile,node,crun-node --out /tmp/bench`
+  stile bench run --only start,throughput --with stile,node,crun-node --out /tmp/bench
+  stile bench run --only hosts --host 'node conformance/jco/host.mjs' --out /tmp/bench`
 }
 
 // Run implements a command.
 func (c *runCommand) Run(ctx context.Context, s *streams) error {
 	chosen, err := chooseContenders(c.With)
+	if err != nil {
+		return err
+	}
+	hosts, err := c.hosts()
 	if err != nil {
 		return err
 	}
@@ -50,13 +58,32 @@ func (c *runCommand) Run(ctx context.Context, s *streams) error {
 		size = bench.Quick
 	}
 	err = bench.Run(ctx, bench.Options{
-		Contenders: chosen, Own: contenders.Own, Require: c.Require, Only: c.Only, Size: size, Dir: c.Out, Progress: showProgress(s),
+		Contenders: chosen, Own: contenders.Own, Require: c.Require, Only: c.Only, Hosts: hosts, Size: size, Dir: c.Out, Progress: showProgress(s),
 		Workbench: bench.Workbench{Cache: filepath.Join(at.cache, "bench"), Self: self, Stile: at.stile, Engine: at.engine},
 	})
 	if err != nil {
 		return err
 	}
 	return writeReport(s, c.Out)
+}
+
+// hosts are the command lines of the hosts.
+func (c *runCommand) hosts() (all [][]string, err error) {
+	for _, text := range c.Host {
+		command := strings.Fields(text)
+		if len(command) == 0 {
+			return nil, &usageError{errors.New("--host: there is no command")}
+		}
+		all = append(all, command)
+	}
+	chosen := slices.Contains(c.Only, "hosts")
+	switch {
+	case chosen && len(all) == 0:
+		return nil, &usageError{errors.New("--only hosts: name a host with --host COMMAND")}
+	case len(all) > 0 && len(c.Only) > 0 && !chosen:
+		return nil, &usageError{errors.New("--host: the measurement hosts is not among those of --only")}
+	}
+	return all, nil
 }
 
 // chooseContenders are those of the names, or all.

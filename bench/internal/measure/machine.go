@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -80,6 +81,37 @@ func Memory(pid int) (m MemoryOf, err error) {
 		*to += n
 	}
 	return m, nil
+}
+
+// Family returns a process and those that it started, and those that they started, as far as they still run.
+func Family(pid int) ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	children := map[int][]int{}
+	for _, e := range entries {
+		id, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(content), ") ") // the name before it may contain spaces
+		var state string
+		var parent int
+		if _, err := fmt.Sscan(rest, &state, &parent); err != nil {
+			return nil, fmt.Errorf("read the parent of process %d: %w", id, err)
+		}
+		children[parent] = append(children[parent], id)
+	}
+	family := []int{pid}
+	for i := 0; i < len(family); i++ {
+		family = append(family, children[family[i]]...)
+	}
+	return family, nil
 }
 
 // BusyCPU is how long the machine's processors have worked since it started, in steps of 10 ms.
