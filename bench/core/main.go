@@ -65,6 +65,7 @@ var measurements = []struct {
 	{"save", measureSave, host.Options{}},
 	{"cold", measureCold, host.Options{}},
 	{"instantiate", measureInstantiate, host.Options{}},
+	{"guest", measureGuest, host.Options{PackedMemory: 1}},
 	{"throughput", measureThroughput, host.Options{}},
 	{"capability", measureCapability, host.Options{}},
 	{"end", measureEnd, host.Options{}},
@@ -81,7 +82,7 @@ func main() {
 
 func run(ctx context.Context) (err error) {
 	out := flag.String("out", "out/core.json", "write the figures to this `file`, and to one that ends in .md; the engine is kept beside it")
-	only := flag.String("only", "", "run the measurements whose names match this `pattern`: memory, growth, waiting, earlier, save, cold, instantiate, throughput, capability, end, ladder")
+	only := flag.String("only", "", "run the measurements whose names match this `pattern`: memory, growth, waiting, earlier, save, cold, instantiate, guest, throughput, capability, end, ladder")
 	quick := flag.Bool("quick", false, "run a tenth of the rounds, to see that everything works")
 	strict := flag.Bool("strict", false, "fail when a target is missed")
 	earlier := flag.String("earlier", "", "compare with this `revision`, too, which is built from the history; takes a minute more")

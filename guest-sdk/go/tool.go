@@ -48,6 +48,9 @@ func Tool[In, Out any](name, description string, run func(env *Env, in In) (Out,
 	if err != nil {
 		panic(fmt.Sprintf("tool %s: %v", name, err))
 	}
+	// An empty list has encoding/json prepare for both types here, once, instead of in each call.
+	_, _ = json.Marshal([]In{})
+	_, _ = json.Marshal([]Out{})
 	d := toolDefinition{Name: name, Description: description, InputSchema: schema}
 	if len(annotations) > 0 {
 		d.Annotations = annotations[0]
