@@ -3,6 +3,9 @@
 package guests
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/stilehost/stile/host"
@@ -16,5 +19,19 @@ func TestLongRust(t *testing.T) {
 			testRust(t, l, target)
 			testNotes(t, map[string]func(*testing.T) *host.Component{"notes": l.rustNotes(target)})
 		})
+	}
+}
+
+// The SDK can be published: what is packed builds alone.
+func TestLongRustPackage(t *testing.T) {
+	cargo := exec.CommandContext(t.Context(), "cargo", "package", "--quiet", "--workspace", "--locked", "--allow-dirty", "--target-dir", "target")
+	cargo.Dir = "rust"
+	if output, err := cargo.CombinedOutput(); err != nil {
+		t.Fatalf("cargo package: %v\n%s", err, output)
+	}
+	for _, name := range []string{"stile", "stile-macros"} {
+		if _, err := os.Stat(filepath.Join("rust", "target", "package", name+"-0.1.0.crate")); err != nil {
+			t.Error(err)
+		}
 	}
 }

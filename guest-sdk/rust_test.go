@@ -122,7 +122,8 @@ func testRust(t *testing.T, l *languages, target string) {
 		only                               bool // with a standard library that has them
 	}
 	for _, test := range []test{
-		{"panics", `{}`, ``, "trap", "panicked at src/lib.rs:20:5:\n", false},
+		{"panics", `{}`, ``, "trap", "panicked at src/lib.rs:21:5:\n", false},
+		{"panics_printing", `{}`, ``, "trap", "in the middle of a line", true},
 		{"index", `{"at": 1}`, `2`, "", "", false},
 		{"index", `{"at": 5}`, ``, "trap", "the len is 3 but the index is 5", false},
 		{"index", `{"at": -1}`, ``, "input", "/at", false},
@@ -172,7 +173,7 @@ func testRust(t *testing.T, l *languages, target string) {
 	mu.Lock()
 	all := strings.Join(logged, "\n")
 	mu.Unlock()
-	if printed := strings.Contains(all, "to stdout") && strings.Contains(all, "to stderr"); printed != std {
+	if printed := strings.Contains(all, "to stdout") && strings.Contains(all, "to stderr") && strings.Contains(all, "unfinished") && strings.Contains(all, "before"); printed != std {
 		t.Errorf("the console has %q", all)
 	}
 	if !strings.Contains(all, "the panic's text") || strings.Contains(all, "RUST_BACKTRACE") {

@@ -24,7 +24,7 @@ mod bindings;
 mod env;
 mod error;
 mod handles;
-mod panics;
+mod output;
 mod registry;
 #[cfg(test)]
 mod tests;
@@ -75,6 +75,7 @@ pub use bindings::stile::capability::types::{Denial, Error};
 pub use bindings::stile::capability::{
     blob, browser, clock, code, console, http, kv, poll, random, sandbox, tools, workspace,
 };
+pub use handles::Response;
 pub use registry::{definitions, Input};
 
 /// The result of a tool. `?` makes an [`anyhow::Error`] of every error. An [`Error`] of a capability stays what it is: a denial ends

@@ -121,13 +121,15 @@ pub(crate) struct Extension;
 
 impl tools::Guest for Extension {
     fn describe() -> Vec<Definition> {
-        crate::panics::report();
+        crate::output::report_panics();
         definitions()
     }
 
     fn call(tool: String, input: String, env: Env) -> Outcome {
-        crate::panics::report();
-        call(tool, &input, &env)
+        crate::output::report_panics();
+        let outcome = call(tool, &input, &env);
+        crate::output::flush();
+        outcome
     }
 }
 

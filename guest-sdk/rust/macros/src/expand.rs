@@ -37,16 +37,17 @@ pub(crate) fn tool(options: TokenStream, function: TokenStream) -> Result<TokenS
     let (definition, parsed) = (input.definition(&private), input.parsed());
     let arguments = input.arguments();
     let ident = &function.sig.ident;
-    // An error in a type is reported where the function names it.
     let outcome = match &function.sig.output {
         ReturnType::Default => quote!(#private::value(#ident(#(#arguments),*))),
         ReturnType::Type(_, output) => {
-            let wrap = if last_segment(output).is_some_and(|name| name == "Result") {
-                quote_spanned!(output.span()=> ::stile::__private::result)
-            } else {
-                quote_spanned!(output.span()=> ::stile::__private::value)
+            let wrap = match last_segment(output) {
+                Some(name) if name == "Result" => format_ident!("result"),
+                _ => format_ident!("value"),
             };
-            quote!(#wrap(#ident(#(#arguments),*)))
+            // An error in the type is reported where the function names it.
+            let mut ident = ident.clone();
+            ident.set_span(ident.span().located_at(output.span()));
+            quote_spanned!(output.span()=> ::stile::__private::#wrap(#ident(#(#arguments),*)))
         }
     };
     let hints = [

@@ -17,7 +17,23 @@ use stile::{
 /// Panics
 #[stile::tool]
 fn panics() {
+    print!("before");
     panic!("the panic's text: {}", "ž");
+}
+
+struct Bad;
+
+impl fmt::Display for Bad {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("half")?;
+        panic!("in the middle of a line")
+    }
+}
+
+/// Panics while it prints
+#[stile::tool]
+fn panics_printing() {
+    println!("{Bad}");
 }
 
 /// Panics at an index
@@ -38,6 +54,7 @@ fn exits() {
 fn prints() {
     println!("to stdout");
     eprintln!("to stderr");
+    print!("unfinished");
 }
 
 /// Looks for files
