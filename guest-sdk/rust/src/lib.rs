@@ -18,6 +18,7 @@
 
 extern crate self as stile;
 
+#[allow(rustdoc::bare_urls, rustdoc::invalid_html_tags)] // texts of the WIT
 #[rustfmt::skip]
 #[cfg_attr(not(target_family = "wasm"), allow(unused_imports))]
 mod bindings;
