@@ -31,17 +31,19 @@ const fixed = generator(0x9e3779b97f4a7c15n, 0xbf58476d1ce4e5b9n);
 let seeded: (() => number) | undefined;
 
 // The handle provides one seed per call, not every number.
-function mathRandom(): number {
-  if (building()) {
-    note("random");
-    return fixed();
-  }
-  seeded ??= (() => {
-    const raw = demand("random", "Math.random");
-    return ask(() => generator(raw.u64(), raw.u64() | 1n));
-  })();
-  return seeded();
-}
+const replaced = {
+  random(): number {
+    if (building()) {
+      note("random");
+      return fixed();
+    }
+    seeded ??= (() => {
+      const raw = demand("random", "Math.random");
+      return ask(() => generator(raw.u64(), raw.u64() | 1n));
+    })();
+    return seeded();
+  },
+};
 
 function getRandomValues<T extends ArrayBufferView>(array: T): T {
   const raw = demand("random", "crypto.getRandomValues");
@@ -65,7 +67,7 @@ export const crypto: object = { getRandomValues, randomUUID };
 
 export function installRandom(): void {
   Object.defineProperty(Math, "random", {
-    value: mathRandom,
+    value: replaced.random,
     writable: true,
     configurable: true,
   });

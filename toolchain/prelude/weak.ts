@@ -1,7 +1,7 @@
 // WeakRef. Its target lives at least until the pending jobs have run. The engine counts references, and frees an object with
 // the last one.
 import { keep } from "./bindings";
-import { install } from "./global";
+import { define } from "./global";
 
 export function installWeakRef(): void {
   const Native = WeakRef;
@@ -23,5 +23,6 @@ export function installWeakRef(): void {
   };
   Object.defineProperty(prototype, "deref", { value: methods.deref, writable: true, configurable: true });
   Object.defineProperty(prototype, "constructor", { value: Kept, writable: true, configurable: true });
-  install({ WeakRef: Kept });
+  Object.defineProperty(Kept, "name", { value: "WeakRef", configurable: true });
+  define("WeakRef", Kept);
 }
