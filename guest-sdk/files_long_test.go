@@ -3,7 +3,14 @@
 package guests
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile/abi"
+	httpcap "github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/host"
 )
@@ -64,6 +72,64 @@ func TestLongFilesRust(t *testing.T) {
 	c := l.load(t, rustWASI(t))
 	for name, place := range filePlaces(t) {
 		testFiles(t, name, c, place)
+	}
+}
+
+// lastRecording keeps the recording of the last call.
+type lastRecording struct{ *host.Recording }
+
+// Record implements [host.Recorder].
+func (r *lastRecording) Record(_ context.Context, recording *host.Recording) { r.Recording = recording }
+
+// A client of http on Rust's crate wasi speaks to a server of this machine, within the rules of a binding.
+func TestLongWebRust(t *testing.T) {
+	l := newLanguages(t)
+	c := l.load(t, rustWASI(t))
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/open/large":
+			for range 30 {
+				_, _ = io.WriteString(w, strings.Repeat("x", 100_000))
+				w.(http.Flusher).Flush()
+			}
+		case "/open/redirect":
+			http.Redirect(w, r, "/closed", http.StatusFound)
+		default:
+			body, err := io.ReadAll(r.Body)
+			_, _ = fmt.Fprintf(w, "%s %s %d %v", r.Method, r.URL, len(body), err)
+		}
+	}))
+	defer site.Close()
+	port := site.Listener.Addr().(*net.TCPAddr).AddrPort().Port()
+	env := host.Env{"api": httpcap.Allow(httpcap.Rule{Scheme: "http", Host: "127.0.0.1", Port: port, Methods: []string{"GET", "POST"}, Path: "/open/**"})}
+	const plain = "text/plain; charset=utf-8 "
+	for _, test := range []struct{ input, want string }{
+		{site.URL + "/open/a?b=c", "200 " + plain + "GET /open/a?b=c 0 <nil>"},
+		{site.URL + "/open/a " + strings.Repeat("y", 200_000), "200 " + plain + "POST /open/a 200000 <nil>"},
+		{site.URL + "/open/large", "200 " + plain + "3000000 bytes"},
+		{site.URL + "/open/a " + strings.Repeat("y", 300_000), "LastOperationFailed"},
+		{site.URL + "/open/redirect", "302 text/html; charset=utf-8 <a href=\"/closed\">Found</a>.\n\n"},
+		{site.URL + "/closed", "HttpRequestDenied; denied: GET " + site.URL + "/closed through \"api\": "},
+		{"http://127.0.0.1:1/open/a", "HttpRequestDenied"},
+	} {
+		var recorded lastRecording
+		input, err := json.Marshal(test.input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := c.Do(t.Context(), host.Request{Tool: "get", Input: input, Env: env, WASI: abi.WASI{HTTP: "api"}, Recorder: &recorded})
+		var got string
+		if err != nil {
+			got = err.Error()
+		} else if failed := json.Unmarshal(result.Output, &got); failed != nil {
+			t.Fatal(failed)
+		}
+		if !strings.Contains(got, test.want) {
+			t.Errorf("%.100s: %s, want %s", test.input, got, test.want)
+		}
+		if again, err := c.Replay(t.Context(), recorded.Recording, host.ReplayOptions{}); err != nil || !again.Same && !again.Cut {
+			t.Errorf("%.100s: the replay differs: %v, %+v", test.input, err, again)
+		}
 	}
 }
 

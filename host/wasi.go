@@ -10,9 +10,9 @@ import (
 	"github.com/stilehost/stile/host/internal/wasmtime"
 )
 
-// A component that imports WASI gets the empty world. Toolchains always add these imports. It has no files, environment, arguments
-// or network, and stdin is closed. What is harmless works: stdout and stderr take text, and time moves. What is authority elsewhere goes
-// through the bindings of the call, if it has them: see world. Its types are read from the component itself, so every 0.2.x
+// A component that imports WASI gets the empty world. Toolchains always add these imports. It has no environment, arguments
+// or sockets, and stdin is closed. What is harmless works: stdout and stderr take text, and time moves. What is authority elsewhere goes
+// through the bindings of the call: see world. Files and http are those of the bindings that the request names for WASI. Its types are read from the component itself, so every 0.2.x
 // works, even mixed.
 
 // answered are the functions, by interface without version, whose answer is the zero value of their type.
@@ -23,10 +23,6 @@ var answered = map[string]bool{
 	"wasi:cli/terminal-stdin#get-terminal-stdin":   true,
 	"wasi:cli/terminal-stdout#get-terminal-stdout": true,
 	"wasi:cli/terminal-stderr#get-terminal-stderr": true,
-	"wasi:filesystem/preopens#get-directories":     true,
-	"wasi:filesystem/types#filesystem-error-code":  true,
-	"wasi:http/types#http-error-code":              true,
-	"wasi:io/error#[method]error.to-debug-string":  true,
 	"wasi:logging/logging#log":                     true,
 	"wasi:config/store#get-all":                    true,
 	"wasi:config/store#get":                        true,

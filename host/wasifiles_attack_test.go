@@ -85,8 +85,7 @@ var fileImports = func() string {
 `
 }()
 
-// fileFuncs are functions of WASI with their core parameters: i is i32, and I is i64. The last is where the result goes.
-var fileFuncs = []struct{ id, instance, name, params string }{
+var fileFuncs = []scriptFunc{
 	{"directories", "preopens", "get-directories", "i"},
 	{"open", "fs", "[method]descriptor.open-at", "iiiiiii"},
 	{"reads", "fs", "[method]descriptor.read-via-stream", "iIi"},
@@ -175,8 +174,21 @@ func (s *script) loop(times int, f func()) {
 
 func (s *script) load(t *testing.T, h *host.Host) *host.Component {
 	t.Helper()
+	return s.loadWith(t, h, fileImports, fileFuncs, `(core func $same (canon lower (func $fs "[method]descriptor.is-same-object"))) (core func $out (canon lower (func $stdout "get-stdout")))
+		(core func $drop (canon resource.drop $d-t)) (core func $drop-list (canon resource.drop $entries-t)) (core func $drop-in (canon resource.drop $in-t))
+		(core instance $w %s(export "same" (func $same)) (export "out" (func $out)) (export "drop" (func $drop)) (export "drop-list" (func $drop-list)) (export "drop-in" (func $drop-in)))`,
+		`(import "w" "same" (func $same (param i32 i32) (result i32))) (import "w" "out" (func $out (result i32))) (import "w" "drop" (func $drop (param i32)))
+		(import "w" "drop-list" (func $drop-list (param i32))) (import "w" "drop-in" (func $drop-in (param i32)))`)
+}
+
+// scriptFunc is a function of WASI with its core parameters: i is i32, and I is i64. The last is where the result goes.
+type scriptFunc struct{ id, instance, name, params string }
+
+// loadWith loads the script with functions, and others that are lowered and imported as these texts say.
+func (s *script) loadWith(t *testing.T, h *host.Host, wasi string, funcs []scriptFunc, others, more string) *host.Component {
+	t.Helper()
 	lowered, given, imports := "", "", ""
-	for _, f := range fileFuncs {
+	for _, f := range funcs {
 		lowered += fmt.Sprintf("(core func $%s (canon lower (func $%s %q)%s))\n", f.id, f.instance, f.name, options)
 		given += fmt.Sprintf("(export %q (func $%s)) ", f.id, f.id)
 		params := ""
@@ -185,17 +197,14 @@ func (s *script) load(t *testing.T, h *host.Host) *host.Component {
 		}
 		imports += fmt.Sprintf("(import \"w\" %q (func $%s (param%s)))\n", f.id, f.id, params)
 	}
-	lowered += `(core func $same (canon lower (func $fs "[method]descriptor.is-same-object"))) (core func $out (canon lower (func $stdout "get-stdout")))
-		(core func $drop (canon resource.drop $d-t)) (core func $drop-list (canon resource.drop $entries-t)) (core func $drop-in (canon resource.drop $in-t))
-		(core instance $w ` + given + `(export "same" (func $same)) (export "out" (func $out)) (export "drop" (func $drop)) (export "drop-list" (func $drop-list)) (export "drop-in" (func $drop-in)))`
-	imports += `(import "w" "same" (func $same (param i32 i32) (result i32))) (import "w" "out" (func $out (result i32))) (import "w" "drop" (func $drop (param i32)))
-		(import "w" "drop-list" (func $drop-list (param i32))) (import "w" "drop-in" (func $drop-in (param i32)))
+	lowered += fmt.Sprintf(others, given)
+	imports += more + `
 		(global $noted (mut i32) (i32.const 3500)) (data (i32.const 4096) "` + s.texts + `")
 		(func $note (param i32)
 			(i32.store8 (global.get $noted) (select (i32.add (i32.const 65) (i32.load8_u (local.get 0))) (i32.const 46) (i32.load8_u (i32.const 3000))))
 			(global.set $noted (i32.add (global.get $noted) (i32.const 1))))`
 	body := s.body.String() + `(call $put (call $out) (i32.const 3500) (i32.sub (global.get $noted) (i32.const 3500)) (i32.const 3000))`
-	c, err := h.Load(t.Context(), lateComponent(t, fileImports, lowered, imports, "", body))
+	c, err := h.Load(t.Context(), lateComponent(t, wasi, lowered, imports, "", body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,9 @@ type outputStream interface {
 
 // streamFailure is the value of a handle of wasi:io/error.
 type streamFailure struct {
-	file fault // for filesystem-error-code
+	file fault  // for filesystem-error-code
+	http string // for http-error-code: a case of its variant
+	size uint64 // its payload, if that is a number
 	text string
 }
 
@@ -232,6 +234,33 @@ func onInput(wait, skip bool) func(c *call, gated answer, f *abi.Func, args []ab
 	}
 }
 
+// awaited is what a pollable can be for, besides a time.
+type awaited interface {
+	// waits returns a new handle of a pollable of the binding, or whether it is ready. Neither means that it never comes.
+	waits(c *call) (rep abi.Rep, ready bool, err error)
+}
+
+// subscribeTo makes a pollable.
+func (c *call) subscribeTo(f *abi.Func, of awaited) (abi.Value, error) {
+	rep, err := c.handles.addForeign(&handle{resource: f.Result.Resource, value: &worldPollable{call: c, at: never, of: of}})
+	if err != nil {
+		return nil, err
+	}
+	return rep, nil
+}
+
+// subscribeStream is through for the pollable of a stream.
+func subscribeStream(c *call, gated answer, f *abi.Func, args []abi.Value) (abi.Value, error) {
+	value, err := c.argument(f, args, 0)
+	if err != nil {
+		return nil, err
+	}
+	if of, ok := value.(awaited); ok {
+		return c.subscribeTo(f, of)
+	}
+	return gated(c, args)
+}
+
 // closedStream answers a function of a stream that leads nowhere.
 func closedStream(_ *call, f *abi.Func, _ []abi.Value) (abi.Value, error) {
 	if v, ok := refuse(f.Result); ok {
@@ -256,6 +285,9 @@ func streamFuncs(all map[string]worldFunc) {
 	all[out+"splice"] = worldFunc{shape: splices, says: saysStream, answer: closedStream, through: onSplice(false)}
 	all[out+"blocking-splice"] = worldFunc{shape: splices, says: saysStream, answer: closedStream, through: onSplice(true)}
 	all["wasi:io/error#[method]error.to-debug-string"] = worldFunc{shape: "func(borrow<error>) -> string", says: "says what failed in a stream", answer: errorText}
+	subscribe := all[in+"subscribe"]
+	subscribe.says, subscribe.through = "is ready, or waits for a body", subscribeStream
+	all[in+"subscribe"] = subscribe
 	for name, through := range map[string]func(c *call, gated answer, f *abi.Func, args []abi.Value) (abi.Value, error){
 		"write": onOutput(streamWrite, thenTell), "blocking-write-and-flush": onOutput(streamWrite, thenTell),
 		"check-write": onOutput(streamPermits, nil), "flush": onOutput(streamFlush, nil), "blocking-flush": onOutput(streamFlush, nil),

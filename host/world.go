@@ -26,8 +26,10 @@ type world struct {
 	time    uint64             // of the monotonic clock, when it was last read
 	seeded  [2]*rand.ChaCha8
 	streams [2]textStream
-	tail    []byte // of what the guest wrote
-	denied  string // what a binding of WASI denied last
+	tail    []byte  // of what the guest wrote
+	denied  string  // what a binding of WASI denied last
+	bytes   int     // of fields and bodies of requests
+	client  abi.Rep // the handle of the binding that serves http; 0 until it is needed
 	// listings counts the directories that it reads.
 	listings int
 }
@@ -41,6 +43,7 @@ const (
 	// Those that only serve WASI if the call says so.
 	workspaceInterface = abi.WorkspaceInterface
 	httpInterface      = abi.HTTPInterface
+	blobInterface      = abi.CapabilityPackage + "blob" + abi.ContractVersion
 )
 
 const (
@@ -83,6 +86,7 @@ var worldFuncs = func() map[string]worldFunc {
 	all := maps.Clone(harmlessFuncs)
 	streamFuncs(all)
 	filesystemFuncs(all)
+	httpFuncs(all)
 	return all
 }()
 
@@ -177,6 +181,8 @@ var usesOfWorld = map[string][]string{
 		"[method]directory.append-bytes", "[method]directory.list", "[method]directory.stat", "[method]directory.make-link", "[method]directory.read-link",
 		"[method]directory.make-directory", "[method]directory.move", "[method]directory.remove", "[method]directory.subdirectory",
 	},
+	httpInterface: {"get", "[method]client.start", "[method]exchange.subscribe", "[method]exchange.head", "[method]exchange.blob"},
+	blobInterface: {"[method]blob.bytes"},
 }
 
 // worldOperations makes the gate's entries for them.
@@ -371,6 +377,11 @@ func (w *world) noteDenial(d abi.Denial) {
 	if d.Remedy != "" {
 		text += "; in the manifest: " + d.Remedy
 	}
+	w.note(text)
+}
+
+// note keeps what a binding said.
+func (w *world) note(text string) {
 	w.denied = text
 	w.keep([]byte(text + "\n"))
 }
@@ -601,14 +612,14 @@ func throughRandom(c *call, gated answer, f *abi.Func, args []abi.Value) (abi.Va
 	return all[:n], nil
 }
 
-// throughClock is do without the gate if the call has a binding of clock, whose operations pass the gate themselves.
+// throughClock is do without the gate if the call has a binding of clock, or one that serves http, whose operations pass the gate themselves.
 func throughClock(do func(c *call, f *abi.Func, args []abi.Value) (abi.Value, error)) func(c *call, gated answer, f *abi.Func, args []abi.Value) (abi.Value, error) {
 	return func(c *call, gated answer, f *abi.Func, args []abi.Value) (abi.Value, error) {
 		has, err := c.holds(clockInterface)
 		if err != nil {
 			return nil, err
 		}
-		if has == 0 {
+		if has == 0 && c.served().HTTP == "" {
 			return gated(c, args)
 		}
 		return do(c, f, args)
@@ -664,10 +675,11 @@ func wallResolution(*call, *abi.Func, []abi.Value) (abi.Value, error) {
 type worldPollable struct {
 	call *call
 	at   uint64
-	rep  abi.Rep // the handle of the clock's pollable; 0 if the call has no binding of clock
+	rep  abi.Rep // the handle of the binding's pollable; 0 if there is none
+	of   awaited // what it waits for, if that is not a time
 }
 
-// Close drops the clock's pollable.
+// Close drops the binding's pollable.
 func (p *worldPollable) Close() error {
 	if p.rep == 0 || p.call.handles.open[p.rep] == nil {
 		return nil
@@ -722,10 +734,21 @@ func (c *call) waitsFor(t *abi.Type, rep abi.Value) (*worldPollable, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p, _ := h.value.(*worldPollable); p != nil && p.at != 0 {
-		return p, nil
+	p, _ := h.value.(*worldPollable)
+	if p == nil || p.at == 0 {
+		return nil, nil
 	}
-	return nil, nil
+	if p.of != nil && p.rep == 0 {
+		var ready bool
+		if p.rep, ready, err = p.of.waits(c); err != nil {
+			return nil, err
+		}
+		if ready {
+			p.at, p.of = 0, nil
+			return nil, nil
+		}
+	}
+	return p, nil
 }
 
 // never is a time that does not come.
@@ -743,6 +766,8 @@ func (c *call) isReady(p *worldPollable) (bool, error) {
 	switch {
 	case p == nil:
 		return true, nil
+	case p.rep == 0 && p.at == never:
+		return false, nil
 	case p.rep == 0:
 		at, err := c.now()
 		return at >= p.at, err
@@ -771,23 +796,28 @@ func (c *call) awaitWorld(pollables []*worldPollable) ([]abi.Value, error) {
 		}
 		return ready, nil
 	}
-	if c.hasClock() {
-		list := make([]abi.Value, len(pollables))
-		for i, p := range pollables {
-			list[i] = p.rep
+	var list []abi.Value
+	var places []int
+	for i, p := range pollables {
+		if p.rep != 0 {
+			list, places = append(list, p.rep), append(places, i)
 		}
+	}
+	if list != nil { // times without a clock do not pass while something can really happen
 		v, err := c.gate(c.host.poll, []abi.Value{list})
 		if err != nil {
 			return nil, err
 		}
 		for _, i := range v.([]abi.Value) {
-			w.passed(pollables[i.(uint32)].at)
+			at := places[i.(uint32)]
+			w.passed(pollables[at].at)
+			ready = append(ready, uint32(at))
 		}
-		return v.([]abi.Value), nil
+		return ready, nil
 	}
 	first := slices.MinFunc(pollables, func(a, b *worldPollable) int { return cmp.Compare(a.at, b.at) })
 	if first.at == never {
-		return nil, &TrapError{Reason: "the guest waits for a time that never comes"}
+		return nil, &TrapError{Reason: "the guest waits for a time that never comes, or for the answer to a request whose body has not ended"}
 	}
 	w.passed(first.at)
 	for i, p := range pollables {
