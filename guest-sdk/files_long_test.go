@@ -35,7 +35,7 @@ func rustWASI(t *testing.T) []byte {
 		t.Skipf("Rust cannot build for %s; to install it: rustup target add %[1]s", triple)
 	}
 	target := t.TempDir()
-	cargo := exec.CommandContext(t.Context(), "cargo", "build", "--quiet", "--release", "--target", triple, "--target-dir", target)
+	cargo := exec.CommandContext(t.Context(), "cargo", "build", "--quiet", "--locked", "--release", "--target", triple, "--target-dir", target)
 	cargo.Dir = filepath.Join("testdata", "wasi", "rust")
 	if output, err := cargo.CombinedOutput(); err != nil {
 		t.Fatalf("cargo build: %v\n%s", err, output)
