@@ -158,6 +158,24 @@ static stile_result numbers(stile_env env, stile_json input) {
   return stile_return(out);
 }
 
+// Each way to random numbers.
+static stile_result draws(stile_env env, stile_json input) {
+  (void)input;
+  stile_error error;
+  stile_random random;
+  stile_bytes bytes;
+  stile_buffer out = {0}, text = {0}, number = {0};
+  if (!stile_env_random(env, stile_text("random"), &random, &error)) return stile_refused(error);
+  if (!stile_random_bytes(random, 17, &bytes, &error)) return stile_refused(error);
+  for (size_t k = 0; k < bytes.len; k++) stile_add_int(&text, bytes.data[k]), stile_add(&text, stile_text(" "));
+  stile_add_int(&number, (int64_t)stile_random_u64(random));
+  stile_begin(&out, '{');
+  stile_put_name(&out, "bytes"), stile_put_string(&out, stile_built(text));
+  stile_put_name(&out, "u64"), stile_put_string(&out, stile_built(number));
+  stile_end(&out, '}');
+  return stile_return(out);
+}
+
 const stile_tool stile_tools[] = {
   {.name = "values", .run = values, .output = STILE_JSON({"type": "object"})},
   {.name = "stores", .run = stores},
@@ -168,5 +186,6 @@ const stile_tool stile_tools[] = {
   {.name = "not_utf8", .run = not_utf8},
   {.name = "echo", .run = echo},
   {.name = "numbers", .run = numbers},
+  {.name = "draws", .run = draws},
   {0},
 };

@@ -188,3 +188,16 @@ fn fails_typed() -> Result<u32, std::num::ParseIntError> {
 fn fails_denied(env: &Env) -> Result<Option<String>, Error> {
     env.kv("none")?.get("x")
 }
+
+/// Each way to random numbers
+#[stile::tool]
+fn draws(env: &Env) -> stile::Result<std::collections::BTreeMap<&'static str, String>> {
+    let random = env.random("random")?;
+    let hash = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 1);
+    Ok([
+        ("bytes", format!("{:?}", random.bytes(17)?)),
+        ("u64", random.u64().to_string()),
+        ("RandomState", hash.to_string()),
+    ]
+    .into())
+}
