@@ -3,10 +3,12 @@
 package host
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,9 +27,11 @@ func TestLongLongFunction(t *testing.T) {
 }
 
 const pythonApp = `
-import json, random
+import json, random, secrets
 from wit_world import exports
 from wit_world.exports import tools
+
+early = random.random()
 
 class Tools(exports.Tools):
     def describe(self):
@@ -37,7 +41,9 @@ class Tools(exports.Tools):
         print("hello")
         if "fail" in input:
             raise RuntimeError("boom")
-        return json.dumps(random.SystemRandom().random())
+        return json.dumps({
+            "early": early, "hash": hash("x"), "random": random.random(), "SystemRandom": random.SystemRandom().random(), "secrets": secrets.token_hex(17),
+        })
 `
 
 // TestLongPython makes a component of a Python program, and calls it. Its longest function has 420,000 bytes: it adjusts addresses.
@@ -72,17 +78,7 @@ func TestLongPython(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := Env{"random": random.System()}
-	drawn := map[string]bool{}
-	for range 3 {
-		out, err := c.Call(t.Context(), "t", nil, env)
-		if err != nil {
-			t.Fatal(err)
-		}
-		drawn[string(out)] = true
-	}
-	if len(drawn) != 3 {
-		t.Errorf("calls draw the same numbers: %v", drawn)
-	}
+	compareDraws(t, c, "early", "hash") // of the build
 	_, err = c.Call(t.Context(), "t", []byte(`{"fail": 1}`), env)
 	trap, ok := errors.AsType[*TrapError](err)
 	if !ok || !strings.HasPrefix(trap.Output, "hello\n") || !strings.Contains(trap.Output, "RuntimeError: boom") {
@@ -91,4 +87,66 @@ func TestLongPython(t *testing.T) {
 	if _, err := c.Call(t.Context(), "t", nil, nil); !errors.Is(err, abi.ErrDenied) {
 		t.Errorf("without a binding of random: %v", err)
 	}
+}
+
+// compareDraws checks that the tool "t" returns other random numbers in each call: in each of its fields but the fixed ones, which are
+// known to repeat.
+func compareDraws(t *testing.T, c *Component, fixed ...string) {
+	t.Helper()
+	draw := func() (fields map[string]any) {
+		out, err := c.Call(t.Context(), "t", nil, Env{"random": random.System()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(out, &fields); err != nil || len(fields) == 0 {
+			t.Fatalf("%s: %v", out, err)
+		}
+		return fields
+	}
+	first, other := draw(), draw()
+	for name, numbers := range first {
+		if repeats := numbers == other[name]; repeats != slices.Contains(fixed, name) {
+			t.Errorf("%s: the random numbers of two calls are %v and %v", name, numbers, other[name])
+		}
+	}
+}
+
+const javascriptApp = `
+export const tools = {
+  describe: () => [{ name: "t", description: "", inputSchema: '{"type": "object"}', annotations: { readOnly: false, destructive: false, idempotent: false, openWorld: false } }],
+  call: () => JSON.stringify({
+    "Math.random": Math.random(), "crypto.randomUUID": crypto.randomUUID(), "crypto.getRandomValues": crypto.getRandomValues(new Uint8Array(17)).join(),
+  }),
+};
+`
+
+// TestLongJavaScript makes a component of a JavaScript program, and calls it.
+func TestLongJavaScript(t *testing.T) {
+	program, err := exec.LookPath("componentize-js")
+	if err != nil {
+		t.Skip("componentize-js is not installed; to install it: npm install -g @bytecodealliance/componentize-js@0.23.0")
+	}
+	contract, err := filepath.Abs("../wit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "app.js"), []byte(javascriptApp), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "app.js", "-w", contract, "-n", "extension", "-o", "app.wasm")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	wasm, err := os.ReadFile(filepath.Join(dir, "app.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHostWith(t, Options{Limits: Limits{Wall: 5 * time.Minute}})
+	c, err := h.Load(t.Context(), wasm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareDraws(t, c)
 }
