@@ -290,6 +290,14 @@ func refusedBySystem(err *wasmtime.SystemError) error {
 // component, so a component can claim this about its own call.
 const MemoryTrap = "stile:limit-memory"
 
+// DeniedTrap and FailedTrap are the functions in which the toolchain's components trap inside a program that has no way to learn why its
+// host's function failed. The call ends with the last denial that the host itself recorded, or with what the component wrote to stderr.
+// A component can claim either about its own call.
+const (
+	DeniedTrap = "stile:denied"
+	FailedTrap = "stile:failed"
+)
+
 func (c *call) explainTrap(trap *wasmtime.TrapError) error {
 	innermost := ""
 	if len(trap.Functions) > 0 {
@@ -300,6 +308,10 @@ func (c *call) explainTrap(trap *wasmtime.TrapError) error {
 		return exceeded("stack", printable.Size(wasmtime.MaxStack))
 	case innermost == MemoryTrap:
 		return &LimitError{Limit: "memory", Value: printable.Size(c.limits.Memory), Claimed: true}
+	case innermost == DeniedTrap && len(c.usage.Denials) > 0:
+		return &DeniedError{c.usage.Denials[len(c.usage.Denials)-1]}
+	case innermost == FailedTrap && c.output() != "":
+		return &GuestError{abi.Failure{Name: "Error", Message: c.output()}}
 	case innermost == guard.Refused:
 		return &LimitError{Limit: "memory", Value: printable.Size(c.limits.Memory), Detail: refusedMemory(trap.Functions[1:]), Claimed: true}
 	default:

@@ -23,10 +23,17 @@ import (
 // environment, and that imports WASI 0.2 for what the module uses of: standard output and error, clocks, random numbers and exit. If
 // the module exports "_initialize", each instance runs it first. Exports named "cabi_post_..." are not called.
 //
+// An Extism plug-in, which imports from "extism:host/env", exports other names: each exported function without parameters is a tool. See
+// [ExtismHTTP] for the bindings that it uses.
+//
 // It returns a *CoreError for a module that it cannot wrap. The same module gives the same bytes.
 func Componentize(world *abi.World, core []byte) ([]byte, error) {
 	m, err := readCore(core)
-	if err == nil {
+	switch {
+	case err != nil:
+	case m.isExtism():
+		core, err = componentizePlugin(world, m, core)
+	default:
 		core, err = m.componentize(world, start{})
 	}
 	if err != nil {
@@ -72,9 +79,14 @@ func ExtensionWorld(known *abi.Resolve) *abi.World {
 // validator has the engine's rules for valid modules.
 var validator = sync.OnceValue(wasmtime.NewEngine)
 
-// bytes is the module without the descriptions of its world that tools for components leave in it, and with a name of its own for each
-// import.
+// bytes is the module as the component has it: see outSections.
 func (m *coreModule) bytes() []byte {
+	return wasmbin.WriteSections(wasmbin.CoreHeader, m.outSections())
+}
+
+// outSections are the sections without the descriptions of the module's world that tools for components leave in it, and with a name of
+// its own for each import.
+func (m *coreModule) outSections() []wasmbin.Section {
 	var sections []wasmbin.Section
 	for _, s := range m.sections {
 		switch {
@@ -93,36 +105,38 @@ func (m *coreModule) bytes() []byte {
 		}
 		sections = append(sections, s)
 	}
-	return wasmbin.WriteSections(wasmbin.CoreHeader, sections)
+	return sections
 }
 
-// link finds the functions of the world and of WASI that a module imports. The adapter is nil if it imports none of preview 1.
-func (m *coreModule) link(world *abi.World, s start) (*linkage, *adapter, error) {
-	used := map[string]bool{}
+// oldFuncs are the functions of preview 1 that the module imports, in byte order.
+func (m *coreModule) oldFuncs() []string {
 	var old []string
-	for _, name := range slices.Sorted(maps.Keys(m.imports)) {
+	for name := range m.imports {
 		function, isOld := strings.CutPrefix(name, preview1+"#")
 		if _, known := preview1Funcs()[function]; isOld && known {
 			old = append(old, function)
-		} else {
-			used[name] = true
 		}
 	}
+	slices.Sort(old)
+	return old
+}
+
+// linkTo makes the linkage of a component that uses these functions of the world, and of preview 1, for which it has an adapter. That is
+// nil if there are none.
+func linkTo(world *abi.World, used map[string]bool, old []string, s start) (*linkage, *adapter, error) {
 	var a *adapter
-	interfaces := world.Imports
 	if len(old) > 0 {
 		a = newAdapter(old)
 		a.ticks = max(a.ticks, s.ticks)
 		if len(s.generators) > 0 {
 			used[randomBytes] = true
 		}
-		interfaces = slices.Concat(interfaces, wasi().Interfaces())
 		for _, name := range a.imports() {
 			used[name] = true
 		}
 	}
 	pruned := &abi.World{Name: world.Name, Exports: world.Exports, ExportFuncs: world.ExportFuncs}
-	for _, i := range interfaces {
+	for _, i := range slices.Concat(world.Imports, wasi().Interfaces()) {
 		part := *i
 		part.Funcs = nil
 		for _, f := range i.Funcs {
@@ -133,12 +147,27 @@ func (m *coreModule) link(world *abi.World, s start) (*linkage, *adapter, error)
 		pruned.Imports = append(pruned.Imports, &part)
 	}
 	l, err := newLinkage(pruned)
+	return l, a, err
+}
+
+// link finds the functions of the world and of WASI that a module imports. The adapter is nil if it imports none of preview 1.
+func (m *coreModule) link(world *abi.World, s start) (*linkage, *adapter, error) {
+	isWASI := func(name string) bool { // what the adapter imports is not for the module
+		of, _, _ := strings.Cut(name, "#")
+		return wasi().Interface(of) != nil
+	}
+	old := m.oldFuncs()
+	used := map[string]bool{}
+	for name := range m.imports {
+		used[name] = !isWASI(name)
+	}
+	l, a, err := linkTo(world, used, old, s)
 	if err != nil {
 		return nil, nil, err
 	}
 	offered := map[string]coreFunc{}
 	for _, c := range l.core() {
-		if of, _, _ := strings.Cut(c.name, "#"); a == nil || wasi().Interface(of) == nil { // what the adapter imports is not for the module
+		if !isWASI(c.name) {
 			offered[c.name] = encoded(c.params, c.results)
 		}
 	}
@@ -178,26 +207,24 @@ func (m *coreModule) indirects(l *linkage, a *adapter) []indirect {
 			list = append(list, indirect{c, fmt.Sprintf("(func $core%d)", k)})
 		}
 	}
-	if a != nil {
-		for _, name := range a.exports {
-			f := preview1Funcs()[name]
-			list = append(list, indirect{coreImport{preview1 + "#" + name, f.params, f.results}, fmt.Sprintf("(func $adapter %q)", name)})
-		}
+	return append(list, a.indirects()...)
+}
+
+// indirects lists what the adapter exports.
+func (a *adapter) indirects() []indirect {
+	if a == nil {
+		return nil
+	}
+	list := make([]indirect, len(a.exports))
+	for i, name := range a.exports {
+		f := preview1Funcs()[name]
+		list[i] = indirect{coreImport{preview1 + "#" + name, f.params, f.results}, fmt.Sprintf("(func $adapter %q)", name)}
 	}
 	return list
 }
 
-// wrap writes the component around an empty module, which stands for the user's. Lowering the imports needs the module's memory, and
-// instantiating the module needs its imports. So the module gets functions that call through a table, which is filled once both
-// exist. After that, its initialization runs, or its generators of random numbers are seeded.
-func (w *componentWriter) wrap(m *coreModule, a *adapter, generators []generator) {
-	imports := m.indirects(w.linkage, a)
-	w.line("(component $stile")
-	w.line("(core module $user)")
-	if a != nil {
-		w.module(a.text())
-		w.module(allocatorText)
-	}
+// indirectModules writes the modules of functions that call through a table, and of what fills it.
+func (w *componentWriter) indirectModules(imports []indirect) {
 	w.line("(core module $indirect")
 	w.line("  (table $t (export \"table\") %d funcref)", len(imports))
 	for k, c := range imports {
@@ -219,17 +246,10 @@ func (w *componentWriter) wrap(m *coreModule, a *adapter, generators []generator
 		w.line("    $f%d", k)
 	}
 	w.line("))")
-	_, starts := m.exports[coreStart]
-	if starts {
-		w.line(`(core module $start (import "" "f" (func)) (start 0))`)
-	}
-	if len(generators) > 0 {
-		w.module(seedText(generators))
-		w.line(`(core module $seeds (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const %d)))`, generators[0].at)
-	}
-	for n, i := range w.linkage.imports {
-		w.importInterface(n, i)
-	}
+}
+
+// give writes an instance for each module from which m imports, and returns the arguments of its own instance.
+func (w *componentWriter) give(m *coreModule, imports []indirect) string {
 	w.line("(core instance $indirect (instantiate $indirect))")
 	numbers := map[string]int{}
 	for k, c := range imports {
@@ -244,7 +264,44 @@ func (w *componentWriter) wrap(m *coreModule, a *adapter, generators []generator
 		w.line("(core instance $given%d\n%s)", n, strings.Join(byModule[module], "\n"))
 		fmt.Fprintf(&with, " (with %q (instance $given%d))", module, n)
 	}
-	w.line("(core instance $bindings (instantiate $user%s))", with.String())
+	return with.String()
+}
+
+// fill fills the table.
+func (w *componentWriter) fill(imports []indirect) {
+	w.line("(core instance $filled (instantiate $fill (with \"\" (instance")
+	w.line("  (export \"table\" (table $indirect \"table\"))")
+	for k, c := range imports {
+		w.line("  (export \"%d\" %s)", k, c.id)
+	}
+	w.line("))))")
+}
+
+// wrap writes the component around an empty module, which stands for the user's. Lowering the imports needs the module's memory, and
+// instantiating the module needs its imports. So the module gets functions that call through a table, which is filled once both
+// exist. After that, its initialization runs, or its generators of random numbers are seeded.
+func (w *componentWriter) wrap(m *coreModule, a *adapter, generators []generator) {
+	imports := m.indirects(w.linkage, a)
+	w.line("(component $stile")
+	w.line("(core module $user)")
+	if a != nil {
+		w.module(a.text())
+		w.module(allocatorText)
+	}
+	w.indirectModules(imports)
+	_, starts := m.exports[coreStart]
+	if starts {
+		w.line(`(core module $start (import "" "f" (func)) (start 0))`)
+	}
+	if len(generators) > 0 {
+		w.module(seedText(generators))
+		w.line(`(core module $seeds (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const %d)))`, generators[0].at)
+	}
+	for n, i := range w.linkage.imports {
+		w.importInterface(n, i)
+	}
+	with := w.give(m, imports)
+	w.line("(core instance $bindings (instantiate $user%s))", with)
 	w.line("(alias core export $bindings %q (core memory $memory))", coreMemory)
 	if a == nil {
 		w.line("(alias core export $bindings %q (core func $realloc))", coreAllocator)
@@ -261,12 +318,7 @@ func (w *componentWriter) wrap(m *coreModule, a *adapter, generators []generator
 		w.line(`(core instance $guest (export "memory" (memory $memory)))`)
 		w.line(`(core instance $adapter (instantiate $adapter (with "world" (instance $world)) (with "guest" (instance $guest)) (with "allocator" (instance $allocator))))`)
 	}
-	w.line("(core instance $filled (instantiate $fill (with \"\" (instance")
-	w.line("  (export \"table\" (table $indirect \"table\"))")
-	for k, c := range imports {
-		w.line("  (export \"%d\" %s)", k, c.id)
-	}
-	w.line("))))")
+	w.fill(imports)
 	if starts {
 		w.line(`(core instance $started (instantiate $start (with "" (instance (export "f" (func $bindings %q))))))`, coreStart)
 	}

@@ -243,18 +243,8 @@ func (m *coreModule) checkExports(exports []*abi.Interface) error {
 	if _, ok := m.exports["_start"]; ok {
 		return coreErrorf(CoreCommand, nil, "the module is a command: it exports _start, which runs once and ends. Build a library (a reactor): -buildmode=c-shared with Go, crate-type cdylib with Rust, -mexec-model=reactor or -nostartfiles -Wl,--no-entry with clang")
 	}
-	memory, ok := m.exports[coreMemory]
-	switch {
-	case !ok || memory.kind != externMemory || int64(memory.index) >= int64(len(m.memories)):
-		return coreErrorf(CoreMemory, nil, "the module does not export its memory as %q; link with -Wl,--export-memory", coreMemory)
-	case len(m.memories) > 1:
-		return coreErrorf(CoreMemory, nil, "the module has %d memories; a component's values pass through one", len(m.memories))
-	case m.memories[0]&4 != 0:
-		return coreErrorf(CoreMemory, nil, "the module has a 64-bit memory; build it for wasm32")
-	case m.memories[0]&2 != 0:
-		return coreErrorf(CoreMemory, nil, "the module has a shared memory; build it without threads")
-	case m.memories[0]&8 != 0:
-		return coreErrorf(CoreMemory, nil, "the module's memory has pages of a size of its own; build it with pages of 64 KiB")
+	if err := m.checkMemory(); err != nil {
+		return err
 	}
 	const i32 = abi.CoreI32
 	want := map[string]coreFunc{}
@@ -287,6 +277,24 @@ func (m *coreModule) checkExports(exports []*abi.Interface) error {
 	if wrong != nil {
 		slices.Sort(wrong)
 		return coreErrorf(CoreType, wrong, "the module exports these with another type than the world has: %s")
+	}
+	return nil
+}
+
+// checkMemory checks that values can pass through the module's memory.
+func (m *coreModule) checkMemory() error {
+	memory, ok := m.exports[coreMemory]
+	switch {
+	case !ok || memory.kind != externMemory || int64(memory.index) >= int64(len(m.memories)):
+		return coreErrorf(CoreMemory, nil, "the module does not export its memory as %q; link with -Wl,--export-memory", coreMemory)
+	case len(m.memories) > 1:
+		return coreErrorf(CoreMemory, nil, "the module has %d memories; a component's values pass through one", len(m.memories))
+	case m.memories[0]&4 != 0:
+		return coreErrorf(CoreMemory, nil, "the module has a 64-bit memory; build it for wasm32")
+	case m.memories[0]&2 != 0:
+		return coreErrorf(CoreMemory, nil, "the module has a shared memory; build it without threads")
+	case m.memories[0]&8 != 0:
+		return coreErrorf(CoreMemory, nil, "the module's memory has pages of a size of its own; build it with pages of 64 KiB")
 	}
 	return nil
 }

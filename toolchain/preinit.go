@@ -65,6 +65,9 @@ func preinitialize(ctx context.Context, world *abi.World, core []byte, limits in
 	if !m.initializes() {
 		return &Preinitialized{Component: plain}, nil
 	}
+	if m.isExtism() {
+		return begins(plain, "an Extism plug-in may use its host meanwhile"), nil
+	}
 	if _, err := host.EstimateCompile(plain); err != nil {
 		return begins(plain, err.Error()), nil
 	}

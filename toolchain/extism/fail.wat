@@ -1,0 +1,27 @@
+  ;; Ends the call. The host makes an error of the last denial of its own record, or of what the guest wrote to stderr: see host.DeniedTrap.
+  (func $stile:denied (unreachable))
+  (func $stile:failed (unreachable))
+  (func $malformed (call $fail (i32.const NOT_JSON) (i32.const NOT_JSON_LENGTH) (i32.const 0) (i32.const 0)))
+  (func $say (param $at i32) (param $length i32)
+    (if (i32.eqz (local.get $length)) (then (return)))
+    (call $put (call $get-stderr) (local.get $at) (select (i32.const 4000) (local.get $length) (i32.gt_u (local.get $length) (i32.const 4000))) (call $result)))
+  ;; Fails with one of the texts, and more.
+  (func $fail (param $text i32) (param $text-length i32) (param $at i32) (param $length i32)
+    (call $say (call $text (local.get $text)) (local.get $text-length))
+    (call $say (local.get $at) (local.get $length))
+    (call $stile:failed))
+  ;; Ends the call with the error of a capability, whose address it is.
+  (func $refuse (param $at i32) (local $case i32)
+    (local.set $case (i32.load8_u (local.get $at)))
+    (if (i32.eqz (local.get $case)) (then (call $stile:denied)))
+    (call $say (call $text (i32.load (i32.add (call $text (i32.const CASES)) (i32.shl (local.get $case) (i32.const 3))))) (i32.load offset=4 (i32.add (call $text (i32.const CASES)) (i32.shl (local.get $case) (i32.const 3)))))
+    (if (i32.and (i32.const CASES_WITH_TEXT) (i32.shl (i32.const 1) (local.get $case)))
+      (then (call $say (i32.load offset=8 (local.get $at)) (i32.load offset=12 (local.get $at)))))
+    (call $stile:failed))
+  ;; The content of a block that must be there, and be UTF-8.
+  (func $required (param $offset i64) (result i32) (local $block i32)
+    (local.set $block (i32.wrap_i64 (local.get $offset)))
+    (if (i64.eqz (call $length (local.get $offset))) (then (call $fail (i32.const NO_BLOCK) (i32.const NO_BLOCK_LENGTH) (i32.const 0) (i32.const 0))))
+    (if (i32.eqz (call $utf8 (call $at (local.get $block)) (call $length-of (local.get $block))))
+      (then (call $fail (i32.const NOT_UTF8) (i32.const NOT_UTF8_LENGTH) (i32.const 0) (i32.const 0))))
+    (local.get $block))
