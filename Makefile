@@ -3,9 +3,9 @@ GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 GOVULNCHECK   := go run golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 # The other modules of this repository. Programs that embed Stile, and users of stile alone, do not get their dependencies.
-MODULES := bench extension/pack/sigstore
+MODULES := bench extension/pack/sigstore conformance/extism
 # Guests in Go, which only compile to WebAssembly.
-GUESTS := guest-sdk/go guest-sdk/testdata/go examples/notes/go
+GUESTS := guest-sdk/go guest-sdk/testdata/go examples/notes/go conformance/extism/testdata/go
 # Workspaces of crates in Rust, and guests in it. They share what is built of other crates.
 CRATES      := guest-sdk/rust guest-sdk/rust/generate
 RUST_GUESTS := guest-sdk/testdata/rust examples/notes/rust
