@@ -159,8 +159,12 @@ func readPlugin(m *coreModule) (*plugin, error) {
 	for _, name := range slices.Sorted(maps.Keys(m.imports)) {
 		module, function, _ := strings.Cut(name, "#")
 		f, ok := extismFuncs[function]
+		old, isOld := preview1Funcs()[function]
 		switch {
-		case module == preview1:
+		case module == preview1 && isOld:
+			if m.imports[name] != encoded(old.params, old.results) {
+				wrong = append(wrong, name)
+			}
 		case module != extismHost || !ok:
 			unknown = append(unknown, name)
 		case m.imports[name] != encoded(types(f.params), types(f.results)):
