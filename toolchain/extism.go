@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"bytes"
 	_ "embed"
 	"encoding/binary"
 	"fmt"
@@ -122,10 +123,18 @@ type plugin struct {
 	inits  []string // exports that a call begins with
 }
 
-// IsExtism reports whether wasm is a core module that imports from the Extism host. It reads no more than the imports.
+// IsExtism reports whether wasm is an Extism plug-in: a core module that imports from Extism's host.
 func IsExtism(wasm []byte) bool {
 	m, err := readCore(wasm)
 	return err == nil && m.isExtism()
+}
+
+// MadeOfExtism reports whether a component says that [Componentize] made it of an Extism plug-in. Any component can say so.
+func MadeOfExtism(component []byte) bool {
+	sections, err := wasmbin.ReadSections(component, wasmbin.ComponentHeader)
+	return err == nil && slices.ContainsFunc(sections, func(s wasmbin.Section) bool {
+		return s.ID == wasmbin.SectionCustom && bytes.Equal(s.Body, wasmbin.CustomSection("producers", extismProducers).Body)
+	})
 }
 
 func (m *coreModule) isExtism() bool {

@@ -263,14 +263,31 @@ func TestExtismKernel(t *testing.T) {
 		steps []step
 	}{
 		{"blocks", []step{
-			{opAlloc, none, 100, 0, anyResult}, {opAlloc, none, 100, 0, anyResult}, {opLength, 0, 0, 0, 100}, {opLengthUnsafe, 1, 0, 0, 100},
-			{opStore64, 0, 92, top, 0}, {opStore8, 0, 99, 1, 0}, {opLoad64, 0, 92, 0, 0x01ffffffffffffff}, {opLoad64, 1, 0, 0, 0}, {opLoad8, 0, 99, 0, 1},
-			{opLength, 0, 1, 0, 0}, {opLength, 0, 16, 0, 0}, {opLengthUnsafe, 0, top, 0, 0},
+			{opAlloc, none, 100, 0, anyResult},
+			{opAlloc, none, 100, 0, anyResult},
+			{opLength, 0, 0, 0, 100},
+			{opLengthUnsafe, 1, 0, 0, 100},
+			{opStore64, 0, 92, top, 0},
+			{opStore8, 0, 99, 1, 0},
+			{opLoad64, 0, 92, 0, 0x01ffffffffffffff},
+			{opLoad64, 1, 0, 0, 0},
+			{opLoad8, 0, 99, 0, 1},
+			{opLength, 0, 1, 0, 0},
+			{opLength, 0, 16, 0, 0},
+			{opLengthUnsafe, 0, top, 0, 0},
 		}},
 		{"nothing", []step{{opAlloc, none, 0, 0, 0}, {opFree, none, 0, 0, 0}, {opLength, none, 0, 0, 0}}},
 		{"freed twice", []step{
-			{opAlloc, none, 100, 0, anyResult}, {opFree, 0, 0, 0, 0}, {opLength, 0, 0, 0, 0}, {opFree, 0, 0, 0, 0}, {opFree, 0, 8, 0, 0}, {opFree, 0, 16, 0, 0},
-			{opAlloc, none, 100, 0, anyResult}, {opAlloc, none, 100, 0, anyResult}, {opLength, 6, 0, 0, 100}, {opLength, 7, 0, 0, 100},
+			{opAlloc, none, 100, 0, anyResult},
+			{opFree, 0, 0, 0, 0},
+			{opLength, 0, 0, 0, 0},
+			{opFree, 0, 0, 0, 0},
+			{opFree, 0, 8, 0, 0},
+			{opFree, 0, 16, 0, 0},
+			{opAlloc, none, 100, 0, anyResult},
+			{opAlloc, none, 100, 0, anyResult},
+			{opLength, 6, 0, 0, 100},
+			{opLength, 7, 0, 0, 100},
 		}},
 		{"outside", outside},
 		{"a block beside", append([]step{{opAlloc, none, 8, 0, anyResult}}, slices.Concat(outside, []step{{opLoad64, 0, 0, 0, anyResult}, {opLength, 0, 0, 0, 8}})...)},
@@ -278,18 +295,44 @@ func TestExtismKernel(t *testing.T) {
 		{"more outputs", outputs[max(0, len(outputs)-250):]},
 		{"errors", []step{{opErrorSet, none, 1 << 40, 0, 0}, {opErrorGet, none, 0, 0, 0}, {opErrorSet, none, top, 0, 0}, {opErrorGet, none, 0, 0, 0}, {opAlloc, none, 5, 0, anyResult}, {opErrorSet, 4, 0, 0, 0}, {opErrorGet, none, 0, 0, anyResult}, {opErrorSet, none, 0, 0, 0}, {opErrorGet, none, 0, 0, 0}}},
 		{"beyond the input", []step{
-			{opInputLength, none, 0, 0, 18 * 9}, {opInputLoad8, none, 18 * 9, 0, 0}, {opInputLoad8, none, top, 0, 0}, {opInputLoad64, none, 18*9 - 7, 0, 0},
-			{opInputLoad64, none, top, 0, 0}, {opInputLoad64, none, top - 7, 0, 0}, {opInputLoad8, none, 0, 0, opInputLength}, {opInputLoad64, none, 18*9 - 8, 0, 0}, {opInputOffset, none, 0, 0, anyResult},
+			{opInputLength, none, 0, 0, 18 * 9},
+			{opInputLoad8, none, 18 * 9, 0, 0},
+			{opInputLoad8, none, top, 0, 0},
+			{opInputLoad64, none, 18*9 - 7, 0, 0},
+			{opInputLoad64, none, top, 0, 0},
+			{opInputLoad64, none, top - 7, 0, 0},
+			{opInputLoad8, none, 0, 0, opInputLength},
+			{opInputLoad64, none, 18*9 - 8, 0, 0},
+			{opInputOffset, none, 0, 0, anyResult},
 		}},
 		{"a freed input", []step{{opInputOffset, none, 0, 0, anyResult}, {opFree, 0, 0, 0, 0}, {opInputLength, none, 0, 0, 0}, {opInputLoad8, none, 0, 0, 0}, {opInputLoad64, none, 0, 0, 0}}},
 		{"reset", []step{{opAlloc, none, 100, 0, anyResult}, {opReset, none, 0, 0, 0}, {opInputLength, none, 0, 0, 0}, {opAlloc, none, 70000, 0, anyResult}, {opLength, 3, 0, 0, 70000}}},
 		// The plug-in's own memory: the kernel is not part of its size, and its pages move when it grows.
 		{"growth", []step{
-			{opSize, none, 0, 0, 2}, {opAlloc, none, 100_000, 0, anyResult}, {opStore64, 1, 99_992, 0x1122334455667788, 0}, {opGrow, none, 1, 0, 2}, {opSize, none, 0, 0, 3},
-			{opLoad64, 1, 99_992, 0, 0x1122334455667788}, {opLength, 1, 0, 0, 100_000}, {opOwnLoad, none, 2 << 16, 0, 0}, {opOwnLoad, none, 3<<16 - 8, 0, 0},
-			{opOwnStore, none, 3<<16 - 8, top, 0}, {opGrow, none, 10, 0, 3}, {opOwnLoad, none, 3<<16 - 8, 0, top}, {opOwnLoad, none, 3 << 16, 0, 0}, {opOwnLoad, none, 5 << 16, 0, 0}, {opOwnLoad, none, 13<<16 - 8, 0, 0},
-			{opLoad64, 1, 99_992, 0, 0x1122334455667788}, {opGrow, none, 0, 0, 13}, {opAlloc, none, 1_000_000, 0, anyResult}, {opSize, none, 0, 0, 13}, {opGrow, none, 0xffffffff, 0, top}, {opGrow, none, 1 << 16, 0, top}, {opGrow, none, 2000, 0, top},
-			{opSize, none, 0, 0, 13}, {opLoad64, 1, 99_992, 0, 0x1122334455667788},
+			{opSize, none, 0, 0, 2},
+			{opAlloc, none, 100_000, 0, anyResult},
+			{opStore64, 1, 99_992, 0x1122334455667788, 0},
+			{opGrow, none, 1, 0, 2},
+			{opSize, none, 0, 0, 3},
+			{opLoad64, 1, 99_992, 0, 0x1122334455667788},
+			{opLength, 1, 0, 0, 100_000},
+			{opOwnLoad, none, 2 << 16, 0, 0},
+			{opOwnLoad, none, 3<<16 - 8, 0, 0},
+			{opOwnStore, none, 3<<16 - 8, top, 0},
+			{opGrow, none, 10, 0, 3},
+			{opOwnLoad, none, 3<<16 - 8, 0, top},
+			{opOwnLoad, none, 3 << 16, 0, 0},
+			{opOwnLoad, none, 5 << 16, 0, 0},
+			{opOwnLoad, none, 13<<16 - 8, 0, 0},
+			{opLoad64, 1, 99_992, 0, 0x1122334455667788},
+			{opGrow, none, 0, 0, 13},
+			{opAlloc, none, 1_000_000, 0, anyResult},
+			{opSize, none, 0, 0, 13},
+			{opGrow, none, 0xffffffff, 0, top},
+			{opGrow, none, 1 << 16, 0, top},
+			{opGrow, none, 2000, 0, top},
+			{opSize, none, 0, 0, 13},
+			{opLoad64, 1, 99_992, 0, 0x1122334455667788},
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -586,7 +629,7 @@ func requester(t testing.TB, h *host.Host) *host.Component {
 // A plug-in's requests go only where a rule says, whatever the spelling of the address, and each step of a redirect is asked again.
 func TestExtismRequests(t *testing.T) {
 	h := newTestHost(t)
-	secret := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "secret") }))
+	secret := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "secret") }))
 	defer secret.Close()
 	open := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -600,10 +643,10 @@ func TestExtismRequests(t *testing.T) {
 			http.Redirect(w, r, "/ok/here", http.StatusFound)
 		case "/huge":
 			for range 40 {
-				fmt.Fprint(w, strings.Repeat("x", 1<<20))
+				_, _ = fmt.Fprint(w, strings.Repeat("x", 1<<20))
 			}
 		default:
-			fmt.Fprintf(w, "%s %s", r.Method, r.URL.Path)
+			_, _ = fmt.Fprintf(w, "%s %s", r.Method, r.URL.Path)
 		}
 	}))
 	defer open.Close()

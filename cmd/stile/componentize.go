@@ -29,6 +29,8 @@ A module that imports WASI preview 1 gets an adapter without authority. It has s
 
 If the module exports _initialize, the command runs it, without any capability, and the component holds the memory as it is afterwards. Calls begin there. Output that it writes meanwhile goes to stderr. If a copy of that memory could differ from what a call would have, for example because the initialization reads the date, every call runs it instead. The command says which, and stile inspect does too.
 
+An Extism plug-in becomes a component too: each exported function without parameters is a tool, and the functions of Extism's host use the bindings network, kv and console. docs/extism.md has the details.
+
 The same module gives the same bytes. stile inspect and stile run check the component as a whole.
 
 Examples:
@@ -36,6 +38,7 @@ Examples:
     stile componentize core.wasm
     stile componentize core.wasm -o notes.wasm
     stile componentize core.wasm --each-call
+    stile componentize plugin.wasm
     stile componentize core.wasm -o crm.wasm --wit contacts.wit --json`
 }
 

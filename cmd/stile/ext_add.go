@@ -123,7 +123,7 @@ From a folder, stile takes all files except hidden ones and node_modules: packag
 
 --openapi makes an extension out of an OpenAPI document: each operation becomes a tool, and one http binding reaches the server with the methods that the operations use. If there are more than 1,000 operations, they become several extensions. stile ext source NAME operations.json shows the result.
 
-A component (.wasm), made by any toolchain, is taken as it is: its bytes are the version, because there is no source to read. It must export stile:extension/tools and import only what stile inspect can explain. The person who approves sees its imports, exports, size and origin. No rule of policy.json approves a component, so one always waits for a person. Packages and types are not checked. stile componentize turns a core module into a component.
+A component (.wasm), made by any toolchain, is taken as it is: its bytes are the version, because there is no source to read. It must export stile:extension/tools and import only what stile inspect can explain. The person who approves sees its imports, exports, size and origin. No rule of policy.json approves a component, so one always waits for a person. Packages and types are not checked. stile componentize turns a core module into a component. An Extism plug-in is turned into one here.
 
 Building erases types. --types checks them first, as tsc --strict does, and types env from the manifest's bindings; npm packages have the type any. The compiler also runs in the sandbox.
 

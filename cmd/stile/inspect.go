@@ -14,7 +14,7 @@ import (
 )
 
 type inspectCommand struct {
-	File string `arg:"" help:"Component (.wasm), or a source, which is built first."`
+	File string `arg:"" help:"Component or Extism plug-in (.wasm), or a source, which is built first."`
 	witFlag
 	asJSON
 }
@@ -37,6 +37,7 @@ type inspection struct {
 	File    string          `json:"file"`
 	Size    int             `json:"size"`
 	Digest  string          `json:"digest"`
+	Extism  bool            `json:"extism,omitempty"` // whether it says that it was an Extism plug-in
 	Imports []importedThing `json:"imports"`
 	Exports []string        `json:"exports"`
 	Steps   bool            `json:"steps"` // whether calls are made in steps
@@ -111,7 +112,7 @@ func (c *inspectCommand) Run(ctx context.Context, s *streams) (err error) {
 		return err
 	}
 	i := inspection{
-		File: c.File, Size: len(wasm), Digest: "sha256:" + component.Digest(), Imports: imports(component.Imports()), Exports: exports, Steps: component.Stepwise(),
+		File: c.File, Size: len(wasm), Digest: "sha256:" + component.Digest(), Extism: toolchain.MadeOfExtism(wasm), Imports: imports(component.Imports()), Exports: exports, Steps: component.Stepwise(),
 		Tools: toolsOf(tools), Sections: map[string]int{}, defined: tools, sections: component.Sections(),
 		Compile: newCompilation(cost),
 	}
@@ -160,7 +161,11 @@ const maxShownStart = 400
 // text returns an inspection for a person.
 func (i *inspection) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d bytes, %s\ncompilation: %v\n\nimports\n", printable.Line(i.File), i.Size, i.Digest, i.Compile)
+	fmt.Fprintf(&b, "%s: %d bytes, %s\ncompilation: %v\n", printable.Line(i.File), i.Size, i.Digest, i.Compile)
+	if i.Extism {
+		b.WriteString("made of: an Extism plug-in, as it says\n")
+	}
+	b.WriteString("\nimports\n")
 	held := 0
 	for _, thing := range i.Imports {
 		switch thing.Kind {

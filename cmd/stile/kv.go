@@ -11,8 +11,10 @@ import (
 )
 
 type kvCommand struct {
-	Ls kvLs `cmd:"" help:"List the buckets."`
-	Rm kvRm `cmd:"" help:"Remove buckets with all their values."`
+	Ls  kvLs  `cmd:"" help:"List the buckets."`
+	Get kvGet `cmd:"" help:"Print a value."`
+	Set kvSet `cmd:"" help:"Store a value, such as a setting of an extension."`
+	Rm  kvRm  `cmd:"" help:"Remove buckets with all their values."`
 }
 
 // Help implements kong.HelpProvider.
@@ -22,6 +24,7 @@ func (*kvCommand) Help() string {
 Examples:
 
     stile kv ls
+    stile kv set user.ada.greeter/kv config/greeting Hello
     stile kv rm agent.claude.list/notes`
 }
 
@@ -79,6 +82,64 @@ func (c *kvLs) Run(ctx context.Context, s *streams) error {
 		_, err := io.WriteString(s.out, bucketTable(all))
 		return err
 	})
+}
+
+type kvGet struct {
+	Bucket string `arg:"" help:"Bucket, as stile kv ls prints it."`
+	Key    string `arg:"" help:"Key."`
+	asJSON
+}
+
+// Help implements kong.HelpProvider.
+func (*kvGet) Help() string {
+	return `Prints the value as it is, without a line end. If the bucket has no such key, the exit code is 1.
+
+Examples:
+
+    stile kv get user.ada.greeter/kv config/greeting
+    stile kv get list/notes seen --json`
+}
+
+// Run implements the command.
+func (c *kvGet) Run(ctx context.Context, s *streams) error {
+	return useStore(ctx, kv.File, kv.Open, func(store *kv.Store) error {
+		value, err := store.Bucket(c.Bucket).Get(ctx, c.Key)
+		switch {
+		case err != nil:
+			return err
+		case value == nil:
+			return abi.Errorf(abi.CodeNotFound, "key %q of bucket %q", c.Key, c.Bucket)
+		case c.JSON:
+			return printJSON(s.out, map[string]string{"value": *value})
+		}
+		_, err = io.WriteString(s.out, *value)
+		return err
+	})
+}
+
+type kvSet struct {
+	Bucket string `arg:"" help:"Bucket, as stile kv ls prints it. A new one is made."`
+	Key    string `arg:"" help:"Key."`
+	Value  string `arg:"" help:"Text, @FILE to read a file, or - to read stdin."`
+}
+
+// Help implements kong.HelpProvider.
+func (*kvSet) Help() string {
+	return `A value is UTF-8 text of at most 1 MiB. Extensions that have the bucket can read and change it, so keep secrets in stile secret instead.
+
+Examples:
+
+    stile kv set user.ada.greeter/kv config/greeting Hello
+    stile kv set user.ada.greeter/kv config/text @text.txt`
+}
+
+// Run implements the command.
+func (c *kvSet) Run(ctx context.Context, s *streams) error {
+	value, err := readInput(c.Value, s.in, 1<<20)
+	if err != nil {
+		return err
+	}
+	return useStore(ctx, kv.File, kv.Open, func(store *kv.Store) error { return store.Bucket(c.Bucket).Set(ctx, c.Key, string(value)) })
 }
 
 type kvRm struct {

@@ -56,7 +56,7 @@ type cli struct {
 	Calls           callsCommand           `cmd:"" help:"List, show and replay recorded calls."`
 	Types           typesCommand           `cmd:"" help:"Write TypeScript types for a manifest's bindings."`
 	Secret          secretCommand          `cmd:"" help:"Keep credentials that tools use and never see."`
-	KV              kvCommand              `cmd:"" name:"kv" help:"List and remove the buckets of kv."`
+	KV              kvCommand              `cmd:"" name:"kv" help:"Show, change and remove buckets of kv."`
 	WS              wsCommand              `cmd:"" name:"ws" help:"Read, search, change and restore files in workspaces."`
 	Sandbox         sandboxCommand         `cmd:"" help:"Make the images of sandboxes, list and remove them."`
 	Bench           benchCommand           `cmd:"" passthrough:"" help:"Benchmark this host against containers and other isolates."`

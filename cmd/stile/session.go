@@ -244,10 +244,17 @@ type wants struct {
 	imports  []string
 }
 
-// read reads a component, or builds one from source.
+// read reads a component, makes one of an Extism plug-in, or builds one from source.
 func (n *session) read(ctx context.Context, file string, w wants) ([]byte, error) {
 	if filepath.Ext(file) == ".wasm" {
-		return readFile(file, maxComponent)
+		wasm, err := readFile(file, maxComponent)
+		if err != nil || !toolchain.IsExtism(wasm) {
+			return wasm, err
+		}
+		if wasm, err = toolchain.Componentize(toolchain.ExtensionWorld(n.host.WIT()), wasm); err != nil {
+			return nil, fmt.Errorf("%s: %w", printable.Line(file), err)
+		}
+		return wasm, nil
 	}
 	return n.assemble(ctx, file, w, false)
 }

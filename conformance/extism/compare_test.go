@@ -1,11 +1,16 @@
 package extism
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/toolchain"
 )
 
 // echo answers requests with what they are.
@@ -29,14 +34,14 @@ func echo(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", "/here")
 		w.WriteHeader(http.StatusFound)
 	default:
-		fmt.Fprintf(w, "%s %s %q", r.Method, r.URL.Path, body)
+		_, _ = fmt.Fprintf(w, "%s %s %q", r.Method, r.URL.Path, body)
 	}
 }
 
 // The same plug-ins do the same on both hosts: outputs, errors, logs, variables and requests.
 func TestSame(t *testing.T) {
 	todo := setting{hosts: []string{"jsonplaceholder.typicode.com"}, server: func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprintf(w, `{"path": %q}`, r.URL.Path)
+		_, _ = fmt.Fprintf(w, `{"path": %q}`, r.URL.Path)
 	}}
 	api := setting{hosts: []string{"api.example.com"}, server: echo}
 	for _, test := range []struct {
@@ -92,5 +97,47 @@ func TestSame(t *testing.T) {
 			}
 			same(t, onStile(t, wasm, test.setting, test.calls), onSDK(t, wasm, test.setting, test.calls))
 		})
+	}
+}
+
+// A redirect to a host that nobody allowed is followed by the SDK, and denied here. So is a host that nobody allowed at all, on both.
+func TestRedirects(t *testing.T) {
+	s := setting{hosts: []string{"api.example.com"}, server: func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Hostname() == "api.example.com" {
+			w.Header().Set("Location", "https://internal.example.net/secret")
+			w.WriteHeader(http.StatusFound)
+			return
+		}
+		_, _ = fmt.Fprint(w, "a secret")
+	}}
+	calls := []call{{"fetch", `{"url": "https://api.example.com/moved"}`}}
+	here, there := onStile(t, goPlugin(t), s, calls), onSDK(t, goPlugin(t), s, calls)
+	if !errors.Is(here.outcomes[0].err, abi.ErrDenied) || !slices.Equal(here.asked, []string{"api.example.com"}) {
+		t.Errorf("here: %v, asked %q", here.outcomes[0].err, here.asked)
+	}
+	if there.outcomes[0].failed || !slices.Equal(there.asked, []string{"api.example.com", "internal.example.net"}) {
+		t.Errorf("there: %v, asked %q", there.outcomes[0].err, there.asked)
+	}
+	calls = []call{{"fetch", `{"url": "https://internal.example.net/secret"}`}}
+	here, there = onStile(t, goPlugin(t), s, calls), onSDK(t, goPlugin(t), s, calls)
+	if !errors.Is(here.outcomes[0].err, abi.ErrDenied) || !there.outcomes[0].failed || here.asked != nil || there.asked != nil {
+		t.Errorf("here: %v, asked %q; there: %v, asked %q", here.outcomes[0].err, here.asked, there.outcomes[0].err, there.asked)
+	}
+}
+
+// Plug-ins of the SDK's tests that need what no host of ours has are refused, and the error names it.
+func TestRefused(t *testing.T) {
+	for plugin, name := range map[string]string{
+		"host": "extism:host/user#mult", "host_memory": "host#to_upper", "host_multiple": "extism:host/user#hostGreenMessage", "main": "lib#capitalize",
+		"exit": "", "lib": "", "std_command": "", "count_vowels_std": "", // commands
+	} {
+		_, err := toolchain.Componentize(toolchain.ExtensionWorld(known()), sdkWasm(t, plugin))
+		refused, ok := errors.AsType[*toolchain.CoreError](err)
+		switch {
+		case !ok:
+			t.Errorf("%s: %v", plugin, err)
+		case name == "" && refused.Problem != toolchain.CoreCommand, name != "" && (refused.Problem != toolchain.CoreImport || !slices.Contains(refused.Names, name)):
+			t.Errorf("%s: %v", plugin, err)
+		}
 	}
 }

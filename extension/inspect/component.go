@@ -146,7 +146,7 @@ func (c *Component) imports(all []host.Import, asked map[string][]string, needs 
 				shown.Bindings = append(shown.Bindings, asked[of]...)
 			}
 		}
-		shown.Unbound = needs[i.Name] && len(asked[i.Name]) == 0
+		shown.Unbound = needs[i.Name] && len(asked[i.Name]) == 0 && obtains(i)
 		for _, f := range i.Funcs {
 			if functions++; functions > maxImported {
 				c.Omitted++
@@ -182,12 +182,18 @@ func interfacesOf(i host.Import) []string {
 	return all
 }
 
+// obtains reports whether a component can ask its env for a binding of an interface. Otherwise it uses handles that others give it, such as
+// the blob with the body of a response.
+func obtains(i host.Import) bool {
+	return slices.ContainsFunc(i.Funcs, func(f host.ImportedFunc) bool { return f.Name == "get" })
+}
+
 func rank(kind string) int { return slices.Index([]string{"capability", "module", "wasi"}, kind) }
 
 // compareBindings compares the interfaces that a component imports with the bindings of its manifest.
 func (r *Report) compareBindings(kinds capability.Set, imports []host.Import, bindings []extension.Binding, asked, served map[string][]string) {
 	has := func(name string) bool {
-		return slices.ContainsFunc(imports, func(i host.Import) bool { return i.Name == name && len(i.Funcs) > 0 })
+		return slices.ContainsFunc(imports, func(i host.Import) bool { return i.Name == name && obtains(i) })
 	}
 	for _, b := range bindings {
 		use := Use{Name: printable.OneLine(b.Name)}

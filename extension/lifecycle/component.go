@@ -17,6 +17,7 @@ import (
 	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/internal/wasmbin"
+	"github.com/stilehost/stile/toolchain"
 )
 
 // ComponentFault says why bytes cannot be an extension.
@@ -75,6 +76,23 @@ func CheckComponent(wasm []byte) error {
 	default:
 		return &ComponentError{FaultNoWasm, "it is not WebAssembly", contract, nil}
 	}
+}
+
+// wrapPlugin makes a component of an Extism plug-in. Other bytes stay.
+func (b *build) wrapPlugin() error {
+	plugin := b.draft.Component
+	if len(plugin) > extension.MaxComponent || !toolchain.IsExtism(plugin) {
+		return nil
+	}
+	component, err := toolchain.Componentize(toolchain.ExtensionWorld(b.options.Host.WIT()), plugin)
+	if refused, ok := errors.AsType[*toolchain.CoreError](err); ok {
+		return &ComponentError{FaultCoreModule, refused.Reason, "a plug-in as docs/extism.md describes", err}
+	} else if err != nil {
+		return err
+	}
+	b.draft.Component = component
+	b.draft.reason = cut(b.draft.reason + ", an Extism plug-in of which Stile made a component")
+	return nil
 }
 
 // isText reports whether bytes begin like a text.

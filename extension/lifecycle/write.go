@@ -212,6 +212,9 @@ func (b *build) validate(ctx context.Context) error {
 		if len(v.Files) > 0 || v.Entry != "" {
 			return errors.New("a draft has a component or files, and not both")
 		}
+		if err := b.wrapPlugin(); err != nil {
+			return err
+		}
 		if err := CheckComponent(b.draft.Component); err != nil {
 			return err
 		}
