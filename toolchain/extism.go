@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
@@ -49,70 +50,74 @@ var (
 type extismFunc struct{ params, results, part string }
 
 // extismFuncs are all functions that plug-ins can import, as of Extism's kernel 1.7 and its runtime for Rust.
-var extismFuncs = map[string]extismFunc{
-	"alloc":            {"I", "I", kernelText},
-	"free":             {"I", "", kernelText},
-	"length":           {"I", "I", kernelText},
-	"length_unsafe":    {"I", "I", kernelText},
-	"load_u8":          {"I", "i", kernelText},
-	"load_u64":         {"I", "I", kernelText},
-	"store_u8":         {"Ii", "", kernelText},
-	"store_u64":        {"II", "", kernelText},
-	"input_set":        {"II", "", kernelText},
-	"input_offset":     {"", "I", kernelText},
-	"input_length":     {"", "I", kernelText},
-	"input_load_u8":    {"I", "i", kernelText},
-	"input_load_u64":   {"I", "I", kernelText},
-	"output_set":       {"II", "", kernelText},
-	"output_offset":    {"", "I", kernelText},
-	"output_length":    {"", "I", kernelText},
-	"error_set":        {"I", "", kernelText},
-	"error_get":        {"", "I", kernelText},
-	"memory_bytes":     {"", "I", kernelText},
-	"reset":            {"", "", kernelText},
-	"config_get":       {"I", "I", kvText},
-	"var_get":          {"I", "I", kvText},
-	"var_set":          {"II", "", kvText},
-	"http_request":     {"II", "I", httpText},
-	"http_status_code": {"", "i", httpText},
-	"http_headers":     {"", "I", httpText},
-	"get_log_level":    {"", "i", logText},
-	"log_trace":        {"I", "", logText},
-	"log_debug":        {"I", "", logText},
-	"log_info":         {"I", "", logText},
-	"log_warn":         {"I", "", logText},
-	"log_error":        {"I", "", logText},
-}
+var extismFuncs = sync.OnceValue(func() map[string]extismFunc {
+	return map[string]extismFunc{
+		"alloc":            {"I", "I", kernelText},
+		"free":             {"I", "", kernelText},
+		"length":           {"I", "I", kernelText},
+		"length_unsafe":    {"I", "I", kernelText},
+		"load_u8":          {"I", "i", kernelText},
+		"load_u64":         {"I", "I", kernelText},
+		"store_u8":         {"Ii", "", kernelText},
+		"store_u64":        {"II", "", kernelText},
+		"input_set":        {"II", "", kernelText},
+		"input_offset":     {"", "I", kernelText},
+		"input_length":     {"", "I", kernelText},
+		"input_load_u8":    {"I", "i", kernelText},
+		"input_load_u64":   {"I", "I", kernelText},
+		"output_set":       {"II", "", kernelText},
+		"output_offset":    {"", "I", kernelText},
+		"output_length":    {"", "I", kernelText},
+		"error_set":        {"I", "", kernelText},
+		"error_get":        {"", "I", kernelText},
+		"memory_bytes":     {"", "I", kernelText},
+		"reset":            {"", "", kernelText},
+		"config_get":       {"I", "I", kvText},
+		"var_get":          {"I", "I", kvText},
+		"var_set":          {"II", "", kvText},
+		"http_request":     {"II", "I", httpText},
+		"http_status_code": {"", "i", httpText},
+		"http_headers":     {"", "I", httpText},
+		"get_log_level":    {"", "i", logText},
+		"log_trace":        {"I", "", logText},
+		"log_debug":        {"I", "", logText},
+		"log_info":         {"I", "", logText},
+		"log_warn":         {"I", "", logText},
+		"log_error":        {"I", "", logText},
+	}
+})
 
 // extismImports are the functions of capabilities that each part of the adapter uses, by identifier.
-var extismImports = map[string]map[string]string{
-	failText: {"$get-stderr": wasiImports()["$get-stderr"].name, "$put": wasiImports()["$put"].name},
-	kvText: {
-		"$kv-get":    "stile:capability/kv@0.1.0#get",
-		"$kv-value":  "stile:capability/kv@0.1.0#[method]bucket.get",
-		"$kv-set":    "stile:capability/kv@0.1.0#[method]bucket.set",
-		"$kv-delete": "stile:capability/kv@0.1.0#[method]bucket.delete",
-	},
-	httpText: {
-		"$http-get":      "stile:capability/http@0.1.0#get",
-		"$start":         "stile:capability/http@0.1.0#[method]client.start",
-		"$subscribe":     "stile:capability/http@0.1.0#[method]exchange.subscribe",
-		"$exchange-head": "stile:capability/http@0.1.0#[method]exchange.head",
-		"$exchange-blob": "stile:capability/http@0.1.0#[method]exchange.blob",
-		"$drop-exchange": "stile:capability/http@0.1.0#[resource-drop]exchange",
-		"$wait":          "stile:capability/poll@0.1.0#[method]pollable.block",
-		"$drop-wait":     "stile:capability/poll@0.1.0#[resource-drop]pollable",
-		"$blob-size":     "stile:capability/blob@0.1.0#[method]blob.size",
-		"$blob-text":     "stile:capability/blob@0.1.0#[method]blob.text",
-		"$blob-bytes":    "stile:capability/blob@0.1.0#[method]blob.bytes",
-		"$drop-blob":     "stile:capability/blob@0.1.0#[resource-drop]blob",
-	},
-	logText: {
-		"$env-names":   "stile:capability/env@0.1.0#[method]env.names",
-		"$console-get": "stile:capability/console@0.1.0#get",
-		"$console-log": "stile:capability/console@0.1.0#[method]console.log",
-	},
-}
+var extismImports = sync.OnceValue(func() map[string]map[string]string {
+	return map[string]map[string]string{
+		failText: {"$get-stderr": wasiImports()["$get-stderr"].name, "$put": wasiImports()["$put"].name},
+		kvText: {
+			"$kv-get":    "stile:capability/kv@0.1.0#get",
+			"$kv-value":  "stile:capability/kv@0.1.0#[method]bucket.get",
+			"$kv-set":    "stile:capability/kv@0.1.0#[method]bucket.set",
+			"$kv-delete": "stile:capability/kv@0.1.0#[method]bucket.delete",
+		},
+		httpText: {
+			"$http-get":      "stile:capability/http@0.1.0#get",
+			"$start":         "stile:capability/http@0.1.0#[method]client.start",
+			"$subscribe":     "stile:capability/http@0.1.0#[method]exchange.subscribe",
+			"$exchange-head": "stile:capability/http@0.1.0#[method]exchange.head",
+			"$exchange-blob": "stile:capability/http@0.1.0#[method]exchange.blob",
+			"$drop-exchange": "stile:capability/http@0.1.0#[resource-drop]exchange",
+			"$wait":          "stile:capability/poll@0.1.0#[method]pollable.block",
+			"$drop-wait":     "stile:capability/poll@0.1.0#[resource-drop]pollable",
+			"$blob-size":     "stile:capability/blob@0.1.0#[method]blob.size",
+			"$blob-text":     "stile:capability/blob@0.1.0#[method]blob.text",
+			"$blob-bytes":    "stile:capability/blob@0.1.0#[method]blob.bytes",
+			"$drop-blob":     "stile:capability/blob@0.1.0#[resource-drop]blob",
+		},
+		logText: {
+			"$env-names":   "stile:capability/env@0.1.0#[method]env.names",
+			"$console-get": "stile:capability/console@0.1.0#get",
+			"$console-log": "stile:capability/console@0.1.0#[method]console.log",
+		},
+	}
+})
 
 // plugin is an Extism plug-in while a component is made of it.
 type plugin struct {
@@ -133,7 +138,7 @@ func IsExtism(wasm []byte) bool {
 func MadeOfExtism(component []byte) bool {
 	sections, err := wasmbin.ReadSections(component, wasmbin.ComponentHeader)
 	return err == nil && slices.ContainsFunc(sections, func(s wasmbin.Section) bool {
-		return s.ID == wasmbin.SectionCustom && bytes.Equal(s.Body, wasmbin.CustomSection("producers", extismProducers).Body)
+		return s.ID == wasmbin.SectionCustom && bytes.Equal(s.Body, wasmbin.CustomSection("producers", extismProducers()).Body)
 	})
 }
 
@@ -167,7 +172,7 @@ func readPlugin(m *coreModule) (*plugin, error) {
 	var unknown, wrong []string
 	for _, name := range slices.Sorted(maps.Keys(m.imports)) {
 		module, function, _ := strings.Cut(name, "#")
-		f, ok := extismFuncs[function]
+		f, ok := extismFuncs()[function]
 		old, isOld := preview1Funcs()[function]
 		switch {
 		case module == preview1 && isOld:
@@ -227,7 +232,7 @@ func readPlugin(m *coreModule) (*plugin, error) {
 func (p *plugin) componentize(world *abi.World) ([]byte, error) {
 	used := map[string]bool{}
 	for _, part := range p.parts {
-		for _, name := range extismImports[part] {
+		for _, name := range extismImports()[part] {
 			used[name] = true
 		}
 	}
@@ -281,11 +286,11 @@ func (p *plugin) componentize(world *abi.World) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wasmbin.WriteSections(wasmbin.ComponentHeader, append(sections, wasmbin.CustomSection("producers", extismProducers))), nil
+	return wasmbin.WriteSections(wasmbin.ComponentHeader, append(sections, wasmbin.CustomSection("producers", extismProducers()))), nil
 }
 
 // extismProducers says in the component's own section what it was, which is a claim like any other.
-var extismProducers = func() []byte {
+var extismProducers = sync.OnceValue(func() []byte {
 	var w wasmbin.Writer
 	w.Number(1)
 	w.Text("sdk")
@@ -293,13 +298,13 @@ var extismProducers = func() []byte {
 	w.Text("Extism plug-in")
 	w.Text("")
 	return w
-}()
+})
 
 // indirects lists what the module imports: from the kernel, the adapter, and that of preview 1.
 func (p *plugin) indirects(a *adapter) []indirect {
 	var list []indirect
 	for _, name := range p.used {
-		f := extismFuncs[name]
+		f := extismFuncs()[name]
 		instance := "$bindings"
 		if f.part == kernelText {
 			instance = "$kernel"
@@ -314,8 +319,8 @@ func (p *plugin) adapterText(texts *extismTexts, offered map[string]coreImport) 
 	var b, run, initialize strings.Builder
 	b.WriteString("(module $extism\n")
 	for _, part := range p.parts {
-		for _, id := range slices.Sorted(maps.Keys(extismImports[part])) {
-			c := offered[extismImports[part][id]]
+		for _, id := range slices.Sorted(maps.Keys(extismImports()[part])) {
+			c := offered[extismImports()[part][id]]
 			fmt.Fprintf(&b, "  (import \"world\" %q (func %s%s))\n", c.name, id, signature(c.params, c.results))
 		}
 	}

@@ -30,7 +30,7 @@ import (
 func importExtism(names ...string) string {
 	var b strings.Builder
 	for _, name := range names {
-		f := extismFuncs[name]
+		f := extismFuncs()[name]
 		fmt.Fprintf(&b, "(import %q %q (func $%s%s))\n", extismHost, name, name, signature(types(f.params), types(f.results)))
 	}
 	return b.String()
@@ -39,7 +39,7 @@ func importExtism(names ...string) string {
 // extismPlugin is the text of a plug-in with one function, "run". $put makes a block of a text in its memory, from 1024 on, and $emit
 // makes the output of one.
 func extismPlugin(data, fields, run string) string {
-	return `(module ` + importExtism(slices.Sorted(maps.Keys(extismFuncs))...) + `
+	return `(module ` + importExtism(slices.Sorted(maps.Keys(extismFuncs()))...) + `
 	(memory (export "memory") 2)
 	(data (i32.const 1024) "` + data + `")
 	(func $put (param $at i32) (param $n i32) (result i64) (local $block i64) (local $i i32)
