@@ -1,7 +1,7 @@
 // The body that Request and Response share: content that is read once, and only on demand.
 import { orAbort, type AbortSignal } from "./abort";
 import { wait } from "./bindings";
-import { Blob, blobBytes, hostBlob, piece } from "./blob";
+import { Blob, blobBytes, blobHandle, hostBlob, piece } from "./blob";
 import { decode, encode, view } from "./encoding";
 import { ask, CapabilityError } from "./errors";
 import type { Raw } from "./session";
@@ -29,7 +29,7 @@ export function given(body: BodyInit | null | undefined): Content | undefined {
   if (body instanceof ReadableStream) return Body.behind(body);
   if (body instanceof Blob) {
     const type = body.type || undefined;
-    return { source: body, type, text: () => decode(blobBytes(body)), bytes: () => blobBytes(body), blob: () => body };
+    return { source: body, type, text: () => decode(blobBytes(body)), bytes: () => blobBytes(body), blob: (wanted) => (wanted === body.type || blobHandle(body) ? body : new Blob([body], { type: wanted })) };
   }
   if (body instanceof ArrayBuffer || ArrayBuffer.isView(body)) {
     const source = view(body).slice();
@@ -175,6 +175,10 @@ export abstract class Body {
     Body.unused(body);
     if (body.#content) body.#content.shared = true;
     return body.#content;
+  }
+  /** Marks a body as read, if it was not. */
+  static use(body: Body): void {
+    if (!body.bodyUsed && !body.#stream?.locked) body.#take();
   }
   /** The content behind a body's stream. Its new owner reads it in any form; the stream stays locked. */
   static behind(stream: ReadableStream): Content {

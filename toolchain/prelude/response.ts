@@ -30,8 +30,8 @@ export class Response extends Body {
   #url = "";
   #redirected = false;
   #type: "default" | "basic" | "error" = "default";
-  readonly statusText: string;
-  readonly headers: Headers;
+  #statusText: string;
+  #headers: Headers;
 
   constructor(body?: BodyInit | null, options?: ResponseInit | null, content: Content | undefined = given(body)) {
     const init = dictionary(options, "Response");
@@ -40,10 +40,10 @@ export class Response extends Body {
     if (content && empty.has(status)) throw new TypeError(`Response: status ${status} has no body`);
     super(content);
     this.#status = status;
-    this.statusText = `${init.statusText === undefined ? "" : init.statusText}`;
-    if (/[^\t\x20-\x7e\x80-\xff]/.test(this.statusText)) throw new TypeError(`Response: invalid statusText ${JSON.stringify(this.statusText.slice(0, 100))}`);
-    this.headers = new Headers(init.headers);
-    if (content?.type && !this.headers.has("content-type")) this.headers.set("content-type", content.type);
+    this.#statusText = `${init.statusText === undefined ? "" : init.statusText}`;
+    if (/[^\t\x20-\x7e\x80-\xff]/.test(this.#statusText)) throw new TypeError(`Response: invalid statusText ${JSON.stringify(this.#statusText.slice(0, 100))}`);
+    this.#headers = new Headers(init.headers);
+    if (content?.type && !this.#headers.has("content-type")) this.#headers.set("content-type", content.type);
   }
   static json(data: unknown, options?: ResponseInit | null): Response {
     const init = dictionary(options, "Response.json");
@@ -65,6 +65,12 @@ export class Response extends Body {
     const response = new Response(null, { status, headers: { location: new URL(`${url}`).href } });
     immutable(response.headers);
     return response;
+  }
+  get headers(): Headers {
+    return this.#headers;
+  }
+  get statusText(): string {
+    return this.#statusText;
   }
   get status(): number {
     return this.#status;

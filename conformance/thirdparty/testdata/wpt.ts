@@ -31,6 +31,14 @@ export default extension({
         global.WebAssembly = { Memory: class { buffer = new SharedArrayBuffer(0); } }; // only way in which the tests make one
         global.GLOBAL = { isWindow: () => false, isWorker: () => true, isShadowRealm: () => false };
         global.location = { href: url, search: new URL(url).search };
+        // The tests name addresses beside their own.
+        const { Request } = global;
+        global.Request = class extends Request {
+          constructor(input: unknown, init?: unknown) {
+            super(input instanceof Request ? input : new URL(`${input}`, url).href, init);
+          }
+        };
+        Object.defineProperty(global.Request, "name", { value: "Request" });
         // A server would serve these files.
         global.fetch = async (path: string) => {
           const wanted = new URL(path, url).pathname;

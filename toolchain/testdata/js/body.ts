@@ -40,6 +40,23 @@ export default async function (): Promise<void> {
   throws(() => new Request("/relative"), { name: "TypeError" });
   throws(() => new Request("https://h", { body: "x" }), { name: "TypeError", message: "GET" });
   throws(() => new Request("https://h", { method: "A B" }), { name: "TypeError" });
+  for (const method of ["trace", "CONNECT", "Track"]) throws(() => new Request("https://h", { method }), { name: "TypeError", message: "never allowed" });
+  throws(() => new Request("https://me:secret@h/"), { name: "TypeError", message: "user name" });
+  equal(new Request("https://h/a@b?c@d").url, "https://h/a@b?c@d");
+
+  // A request that is made from another one takes its body, and a clone does not.
+  const source = new Request("https://h", { method: "POST", body: "once" });
+  const clone = source.clone();
+  equal([source.bodyUsed, await clone.text()], [false, "once"]);
+  throws(() => new Request(source, { method: "TRACE" }), { name: "TypeError" });
+  equal(source.bodyUsed, false, "a request that is not made takes nothing");
+  const taken = new Request(source);
+  equal([source.bodyUsed, await taken.text()], [true, "once"]);
+  equal(await new Request(source, { body: "again" }).text(), "again");
+  throws(() => new Request(source), { name: "TypeError", message: "read already" });
+  const typed = new Response(new Blob(["x"], { type: "text/plain" }), { headers: { "content-type": "text/html" } });
+  equal((await typed.blob()).type, "text/html");
+  throws(() => ((typed as any).headers = 1), { name: "TypeError" });
 
   const parts = new Blob(["a", new Uint8Array([0x62]), new Blob(["c"])], { type: "Text/Plain" });
   equal([parts.size, parts.type, await parts.text(), await parts.slice(1, -1).text()], [3, "text/plain", "abc", "b"]);

@@ -32,6 +32,6 @@ export default function (): void {
     const base = i % 7 === 0 ? "https://u:p@base:1/x/y?z#w" : undefined;
     const plain = all(text, base);
     equal(plain, all(" " + text, base), text);
-    if (plain && !base) equal(new Request(text).url, plain[0][0], text);
+    if (plain && !base && !new URL(text).username && !new URL(text).password) equal(new Request(text).url, plain[0][0], text);
   }
 }
