@@ -39,6 +39,7 @@ func TestEveryOperationHasACost(t *testing.T) {
 		t.Fatal("SECURITY.md has no section on what each operation costs")
 	}
 	table, _, _ = strings.Cut(table, "\n## ")
+	table, _, _ = strings.Cut(table, "\nFunctions of WASI ") // these have another table
 	var have []string
 	for line := range strings.Lines(table) {
 		if !strings.HasPrefix(line, "| `") {
