@@ -340,7 +340,7 @@ func (a *initialized) unlike() string {
 	case a.waited:
 		return "its initialization waits for the clock"
 	case a.date:
-		return "its initialization reads the date"
+		return "its initialization reads the date, which the garbage collector of Go does too"
 	case a.closed:
 		return "its initialization closes a standard stream"
 	case len(bytes.Trim(a.memory, "\x00")) > initialImage:
