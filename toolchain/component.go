@@ -113,6 +113,7 @@ type componentWriter struct {
 	ids      map[declaration]string
 	exported map[declaration]bool
 	scratch  string // allocates for stile:extension/memory; empty for the ordinary allocator
+	seeds    bool   // whether randomBytes is for the generators of a guest, which does not import it
 }
 
 const canonicalOptions = "(memory $memory) (realloc $realloc) string-encoding=utf8"
@@ -159,7 +160,7 @@ func (w *componentWriter) lowerImports() {
 	for n, i := range w.linkage.imports {
 		for _, f := range i.Funcs {
 			options := canonicalOptions
-			if coreName(f) == randomBytes { // no module of others imports it
+			if w.seeds && coreName(f) == randomBytes {
 				options = "(memory $memory) (realloc $seeds)"
 			}
 			w.line("(core func $core%d (canon lower (func $import%d %q) %s))", number, n, f.Name, options)

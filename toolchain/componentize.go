@@ -309,7 +309,7 @@ func (w *componentWriter) wrap(m *coreModule, a *adapter, generators []generator
 		w.line(`(core instance $allocator (instantiate $allocator (with "guest" (instance (export "cabi_realloc" (func $bindings %q))))))`, coreAllocator)
 		w.line(`(alias core export $allocator "cabi_realloc" (core func $realloc))`)
 	}
-	if len(generators) > 0 {
+	if w.seeds = len(generators) > 0; w.seeds {
 		w.line(`(core instance $seeds (instantiate $seeds))`)
 		w.line(`(alias core export $seeds "realloc" (core func $seeds))`)
 	}
