@@ -3,6 +3,7 @@ package guests
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -225,7 +226,10 @@ func testNotes(t *testing.T, languages map[string]func(*testing.T) *host.Compone
 			}
 			defer closed(t, store)
 			env := host.Env{"notes": store.Workspace("notes"), "site": httpcap.Allow(grant("/notes"), grant("/redirect"))}
-			for _, test := range cases {
+			verdicts := map[string]string{}
+			for i, test := range cases {
+				row := fmt.Sprintf("| %d | `%s` | %s |", i+1, test.Tool, cmp.Or(test.Error, "result"))
+				verdicts[row] = "fail"
 				out, err := c.Call(t.Context(), test.Tool, test.Input, env)
 				if kind := kindOf(err); kind != test.Error || err != nil && !strings.Contains(err.Error(), test.Message) {
 					t.Errorf("%s %s: %v, want %q %s", test.Tool, test.Input, err, test.Error, test.Message)
@@ -233,8 +237,11 @@ func testNotes(t *testing.T, languages map[string]func(*testing.T) *host.Compone
 				}
 				if err == nil && !same(t, out, test.Output) {
 					t.Errorf("%s %s: %s, want %s", test.Tool, test.Input, out, test.Output)
+					continue
 				}
+				verdicts[row] = "pass"
 			}
+			checkMatrix(t, name, verdicts)
 		})
 	}
 }

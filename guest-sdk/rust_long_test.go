@@ -17,7 +17,7 @@ func TestLongRust(t *testing.T) {
 	for _, target := range []string{"wasm32-wasip1", "wasm32-wasip2"} {
 		t.Run(target, func(t *testing.T) {
 			testRust(t, l, target)
-			testNotes(t, map[string]func(*testing.T) *host.Component{"notes": l.rustNotes(target)})
+			testNotes(t, map[string]func(*testing.T) *host.Component{"rust": l.rustNotes(target)})
 		})
 	}
 }
