@@ -42,3 +42,26 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 }
+
+// TestLanguageFigures: the page says of each language what the results of the benchmarks say.
+func TestLanguageFigures(t *testing.T) {
+	read := func(file string) string {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	const head = "| language | component | compile |"
+	table := func(text string) string {
+		_, rest, found := strings.Cut(text, head)
+		if rows, _, ended := strings.Cut(rest, "\n\n"); found && ended {
+			return rows
+		}
+		return ""
+	}
+	page, results := table(read("languages.md")), table(read("../bench/RESULTS.md"))
+	if page == "" || page != results {
+		t.Errorf("languages.md must have the table of bench/RESULTS.md:\n%s%s", head, results)
+	}
+}

@@ -83,6 +83,7 @@ func (r *results) terminal() string {
 func (r *results) markdown() string {
 	var b strings.Builder
 	base := r.Rows[0]
+	b.WriteString("\n## Guests in other languages\n\nThe same small tool, `search_notes` of `examples/notes`, in each language: ratios to TypeScript in the same run. Compile is the processor time of the first load.\n\n")
 	b.WriteString("| language | component | compile | first load | load again | fresh call | 95% interval | private memory |\n|---|---:|---:|---:|---:|---:|---:|---:|\n")
 	for _, l := range r.Rows {
 		if l.Missing != "" {
@@ -101,6 +102,7 @@ func (r *results) markdown() string {
 	}
 	fmt.Fprintf(&b, "\nMeasured %s at a load average of %s before and %s after, revision %s. Toolchains: %s.\n",
 		r.Machine.Time.Format("2006-01-02"), r.Machine.LoadBefore, r.Machine.LoadAfter, r.Machine.Revision, strings.Join(named, "; "))
+	b.WriteString("\n    make bench-languages\n")
 	return b.String()
 }
 
