@@ -17,6 +17,7 @@ func (*benchCommand) Help() string {
 	return `Examples:
 
     stile bench run --quick --out /tmp/bench
+    stile bench run --only hosts --host 'node conformance/jco/host.mjs' --out /tmp/bench
     stile bench report /tmp/bench
     stile bench compare /tmp/before /tmp/after`
 }

@@ -60,6 +60,7 @@ type cli struct {
 	WS              wsCommand              `cmd:"" name:"ws" help:"Read, search, change and restore files in workspaces."`
 	Sandbox         sandboxCommand         `cmd:"" help:"Make the images of sandboxes, list and remove them."`
 	Bench           benchCommand           `cmd:"" passthrough:"" help:"Benchmark this host against containers and other isolates."`
+	Wit             witCommand             `cmd:"" name:"wit" help:"Write the WIT packages of the contract, or push them to a registry."`
 	Conformance     conformanceCommand     `cmd:"" help:"Test a host of stile:extension, this one or another, against the conformance suite."`
 	ConformanceHost conformanceHostCommand `cmd:"" hidden:"" name:"conformance-host" help:"Be the host that the conformance suite tests."`
 	Compile         compileCommand         `cmd:"" hidden:"" name:"compile-component" help:"Compile a component from stdin to stdout, within limits."`

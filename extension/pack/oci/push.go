@@ -3,15 +3,10 @@ package oci
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
-	"oras.land/oras-go/v2/content"
-	"oras.land/oras-go/v2/errdef"
-	"oras.land/oras-go/v2/registry/remote"
 
 	"github.com/stilehost/stile/extension/pack"
 	"github.com/stilehost/stile/internal/registry"
@@ -50,7 +45,7 @@ func push(ctx context.Context, ref string, p *pack.Pack, signatures []pack.Signa
 		return "", fmt.Errorf("%w: the digest of the pack's manifest is %s", ErrReference, a.Manifest.Digest)
 	}
 	for _, root := range append([]ocispec.Descriptor{a.Manifest}, a.Signatures...) {
-		if err := store(ctx, c.Repository, blobs(a.Blobs), root); err != nil {
+		if err := c.Store(ctx, registry.Blobs(a.Blobs), root); err != nil {
 			return "", err
 		}
 	}
@@ -60,41 +55,4 @@ func push(ctx context.Context, ref string, p *pack.Pack, signatures []pack.Signa
 		}
 	}
 	return a.Manifest.Digest, nil
-}
-
-// store uploads what a manifest names, and then the manifest, unless the registry already has it. It replaces oras.CopyGraph, whose
-// package adds a millisecond to the start of every program that imports it.
-func store(ctx context.Context, to *remote.Repository, from blobs, d ocispec.Descriptor) error {
-	if there, err := to.Exists(ctx, d); there || err != nil {
-		return err
-	}
-	below, err := content.Successors(ctx, from, d)
-	if err != nil {
-		return err
-	}
-	for _, next := range below {
-		if err := store(ctx, to, from, next); err != nil {
-			return err
-		}
-	}
-	if err := to.Push(ctx, d, bytes.NewReader(from[d.Digest])); err != nil && !errors.Is(err, errdef.ErrAlreadyExists) {
-		return err
-	}
-	return nil
-}
-
-// blobs are the contents of an artifact, as oras reads them.
-type blobs map[digest.Digest][]byte
-
-func (b blobs) Exists(_ context.Context, d ocispec.Descriptor) (bool, error) {
-	_, ok := b[d.Digest]
-	return ok, nil
-}
-
-func (b blobs) Fetch(_ context.Context, d ocispec.Descriptor) (io.ReadCloser, error) {
-	content, ok := b[d.Digest]
-	if !ok {
-		return nil, errdef.ErrNotFound
-	}
-	return io.NopCloser(bytes.NewReader(content)), nil
 }
