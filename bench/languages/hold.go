@@ -81,7 +81,6 @@ func holdCalls(ctx context.Context, n int, file, folder string, in io.Reader, ou
 			return fmt.Errorf("a call did not wait: %w", err)
 		}
 	}
-	wasm = nil
 	debug.FreeOSMemory()
 	if _, err := fmt.Fprintln(out, "ready"); err != nil {
 		return err
