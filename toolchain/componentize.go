@@ -32,7 +32,7 @@ func Componentize(world *abi.World, core []byte) ([]byte, error) {
 	switch {
 	case err != nil:
 	case m.isExtism():
-		core, err = componentizePlugin(world, m, core)
+		core, err = componentizePlugin(world, m, core, nil)
 	default:
 		core, err = m.componentize(world, start{})
 	}

@@ -2,8 +2,10 @@ package toolchain
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/wasmbin"
 )
 
@@ -126,6 +129,38 @@ type plugin struct {
 	parts  []string // of the adapter
 	tools  []string
 	inits  []string // exports that a call begins with
+
+	described map[string]ExtismTool // by name
+}
+
+// describe leaves only these tools.
+func (p *plugin) describe(tools []ExtismTool) error {
+	p.described = map[string]ExtismTool{}
+	var missing []string
+	for _, t := range tools {
+		if !slices.Contains(p.tools, t.Name) {
+			missing = append(missing, t.Name)
+		}
+		for _, schema := range []*json.RawMessage{&t.Input, &t.Output} {
+			var compact bytes.Buffer
+			if *schema == nil {
+				continue
+			}
+			if err := json.Compact(&compact, *schema); err != nil {
+				return coreErrorf(CoreExport, []string{t.Name}, "a schema is not JSON, of the tool: %s")
+			}
+			*schema = compact.Bytes()
+		}
+		p.described[t.Name] = t
+	}
+	if len(tools) == 0 {
+		return coreErrorf(CoreExport, nil, "no tools of the Extism plug-in are named; it can have %s", printable.Short(strings.Join(p.tools, ", "), 500))
+	}
+	if missing != nil {
+		return coreErrorf(CoreExport, missing, "the Extism plug-in exports no functions that can be these tools (it has %s): %s", printable.Short(strings.Join(p.tools, ", "), 500))
+	}
+	p.tools = slices.Sorted(maps.Keys(p.described))
+	return nil
 }
 
 // IsExtism reports whether wasm is an Extism plug-in: a core module that imports from Extism's host.
@@ -151,9 +186,39 @@ var extismTool = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 
 const maxExtismTools = 1000
 
-// componentizePlugin makes a component of a plug-in, whose bytes are core.
-func componentizePlugin(world *abi.World, m *coreModule, core []byte) ([]byte, error) {
+// ExtismTool describes a tool of an Extism plug-in, of which the plug-in itself says nothing.
+type ExtismTool struct {
+	Name        string // of the exported function
+	Description string // default: that it is a function of a plug-in
+	// Input is a JSON Schema. The plug-in then gets the input as JSON, which fits the schema. Without one, it gets a text or bytes.
+	Input json.RawMessage
+	// Output is a JSON Schema of what the plug-in returns, which then is JSON. Without one, the result is a text or bytes.
+	Output json.RawMessage
+	// Annotations are hints about the tool. Default: that it changes something if the plug-in can set variables or make requests.
+	Annotations *abi.Annotations
+}
+
+// ComponentizeExtism is [Componentize] for an Extism plug-in of which these functions are tools, and no others.
+func ComponentizeExtism(world *abi.World, core []byte, tools []ExtismTool) ([]byte, error) {
+	m, err := readCore(core)
+	if err == nil && !m.isExtism() {
+		err = coreErrorf(CoreImport, nil, "the module is no Extism plug-in: it imports nothing from %s", extismHost)
+	}
+	if err == nil {
+		core, err = componentizePlugin(world, m, core, tools)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("componentize: %w", err)
+	}
+	return core, nil
+}
+
+// componentizePlugin makes a component of a plug-in, whose bytes are core. Without tools, all functions that can be some are tools.
+func componentizePlugin(world *abi.World, m *coreModule, core []byte, tools []ExtismTool) ([]byte, error) {
 	p, err := readPlugin(m)
+	if err == nil && tools != nil {
+		err = p.describe(tools)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -464,15 +529,23 @@ func (p *plugin) texts() *extismTexts {
 		definitions = t.appendText(definitions, d.Name)
 		definitions = t.appendText(definitions, d.Description)
 		definitions = t.appendText(definitions, d.InputSchema)
-		definitions = append(definitions, 0, 0, 0, 0)
-		definitions = t.appendText(definitions, "")
+		var output, mode byte
+		if p.described[d.Name].Input != nil {
+			mode |= 1
+		}
+		if d.OutputSchema != nil {
+			output = 1
+			mode |= 2
+		}
+		definitions = append(definitions, output, 0, 0, 0)
+		definitions = t.appendText(definitions, *cmp.Or(d.OutputSchema, new("")))
 		for _, hint := range []bool{d.Annotations.ReadOnly, d.Annotations.Destructive, d.Annotations.Idempotent, d.Annotations.OpenWorld} {
 			definitions = append(definitions, 0)
 			if hint {
 				definitions[len(definitions)-1] = 1
 			}
 		}
-		modes = append(modes, 0)
+		modes = append(modes, mode)
 	}
 	t.words["MODES"] = t.add(string(modes))
 	for len(t.bytes)%4 != 0 {
@@ -497,6 +570,18 @@ func (p *plugin) definitions() []abi.Definition {
 		definitions[i] = abi.Definition{
 			Name: name, Description: "Function " + name + " of an Extism plug-in, which takes and returns a text", InputSchema: inputOfText,
 			Annotations: abi.Annotations{ReadOnly: !writes && !world, Destructive: writes || world, OpenWorld: world},
+		}
+		t := p.described[name]
+		d := &definitions[i]
+		d.Description = cmp.Or(t.Description, d.Description)
+		if t.Input != nil {
+			d.InputSchema = string(t.Input)
+		}
+		if t.Output != nil {
+			d.OutputSchema = new(string(t.Output))
+		}
+		if t.Annotations != nil {
+			d.Annotations = *t.Annotations
 		}
 	}
 	return definitions

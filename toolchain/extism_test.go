@@ -822,3 +822,59 @@ func FuzzExtism(f *testing.F) {
 		}
 	})
 }
+
+// With a description, tools have schemas, and then take and return JSON, which the host checks. Other functions are no tools.
+func TestExtismTools(t *testing.T) {
+	h := newTestHost(t)
+	module := wat(t, extismPlugin("not JSON", `(func (export "same") (result i32) (call $output_set (call $input_offset) (call $input_length)) (i32.const 0))
+		(func (export "none"))`, `(call $emit (call $put (i32.const 1024) (i32.const 8))) (i32.const 0)`))
+	schema := json.RawMessage(`{"type": "object", "properties": {"n": {"type": "integer"}}}`)
+	component, err := ComponentizeExtism(anyWorld, module, []ExtismTool{
+		{Name: "same", Description: "Returns \"it\"", Input: schema, Output: schema, Annotations: &abi.Annotations{Idempotent: true}},
+		{Name: "run", Output: json.RawMessage(`true`)},
+		{Name: "none", Output: json.RawMessage(`true`)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := h.Load(t.Context(), component)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	tools, err := c.Tools(t.Context())
+	if err != nil || len(tools) != 3 || tools[2].Name != "same" || tools[2].Description != `Returns "it"` || *tools[2].OutputSchema != tools[2].InputSchema || !tools[2].Annotations.Idempotent || tools[2].Annotations.Destructive {
+		t.Fatalf("%+v, %v", tools, err)
+	}
+	for _, test := range []struct{ tool, input, want, problem string }{
+		{"same", `{"n": 1}`, `{"n": 1}`, ""},
+		{"same", `{"n": "1"}`, "", "invalid input"},
+		{"run", `{}`, "", "not JSON"},
+		{"none", `{"input":"x"}`, "null", ""},
+	} {
+		out, err := c.Call(t.Context(), test.tool, []byte(test.input), nil)
+		if string(out) != test.want || (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
+			t.Errorf("%s %s: %s, %v", test.tool, test.input, out, err)
+		}
+	}
+	if out, err := ComponentizeExtism(anyWorld, module, []ExtismTool{{Name: "run"}}); err != nil {
+		t.Error(err)
+	} else if c, err := h.Load(t.Context(), out); err != nil {
+		t.Error(err)
+	} else {
+		defer func() { _ = c.Close() }()
+		if _, err := c.Call(t.Context(), "same", nil, nil); !errors.As(err, new(*host.UnknownToolError)) {
+			t.Error(err)
+		}
+	}
+	for name, tools := range map[string][]ExtismTool{
+		"no export that can be a tool": {{Name: "memory"}}, "no tools": {}, "a schema that is not JSON": {{Name: "run", Input: json.RawMessage(`{`)}},
+	} {
+		if _, err := ComponentizeExtism(anyWorld, module, tools); !errors.As(err, new(*CoreError)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := ComponentizeExtism(anyWorld, wat(t, sound()), []ExtismTool{{Name: "run"}}); !errors.As(err, new(*CoreError)) {
+		t.Error(err)
+	}
+}

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +21,7 @@ type componentizeCommand struct {
 	File     string `arg:"" help:"Core module (.wasm) built for the world stile:extension."`
 	EachCall bool   `name:"each-call" help:"Let every call run the module's initialization, instead of running it once now."`
 	Output   string `short:"o" placeholder:"OUT.wasm" help:"File to write. Default: the module's name with .component.wasm, in the current folder."`
+	Tools    string `placeholder:"TOOLS.json" help:"Descriptions and schemas of the tools of an Extism plug-in, by the names of its functions. Others are left out."`
 	witFlag
 	JSON bool `name:"json" help:"Print size and digest as JSON."`
 }
@@ -29,7 +34,7 @@ A module that imports WASI preview 1 gets an adapter without authority. It has s
 
 If the module exports _initialize, the command runs it, without any capability, and the component holds the memory as it is afterwards. Calls begin there. Output that it writes meanwhile goes to stderr. If a copy of that memory could differ from what a call would have, for example because the initialization reads the date, every call runs it instead. The command says which, and stile inspect does too.
 
-An Extism plug-in becomes a component too: each exported function without parameters is a tool, and the functions of Extism's host use the bindings network, kv and console. docs/extism.md has the details.
+An Extism plug-in becomes a component too: each exported function without parameters is a tool, and the functions of Extism's host use the bindings network, kv and console. --tools describes them. docs/extism.md has the details.
 
 The same module gives the same bytes. stile inspect and stile run check the component as a whole.
 
@@ -38,7 +43,7 @@ Examples:
     stile componentize core.wasm
     stile componentize core.wasm -o notes.wasm
     stile componentize core.wasm --each-call
-    stile componentize plugin.wasm
+    stile componentize plugin.wasm --tools tools.json
     stile componentize core.wasm -o crm.wasm --wit contacts.wit --json`
 }
 
@@ -64,9 +69,16 @@ func (c *componentizeCommand) Run(ctx context.Context, s *streams) error {
 		return usagef("%s is the module itself; name another output file", output)
 	}
 	made := &toolchain.Preinitialized{}
-	if world := toolchain.ExtensionWorld(known); c.EachCall {
+	switch world := toolchain.ExtensionWorld(known); {
+	case c.Tools != "":
+		var tools []toolchain.ExtismTool
+		if tools, err = readExtismTools(c.Tools); err != nil {
+			return err
+		}
+		made.Component, err = toolchain.ComponentizeExtism(world, core, tools)
+	case c.EachCall:
 		made.Component, err = toolchain.Componentize(world, core)
-	} else {
+	default:
 		slow := time.AfterFunc(time.Second, func() { s.say("stile: compiling the module, to run its initialization once ...") })
 		made, err = toolchain.Preinitialize(ctx, world, core)
 		slow.Stop()
@@ -78,4 +90,29 @@ func (c *componentizeCommand) Run(ctx context.Context, s *streams) error {
 		s.say("stile: the initialization wrote:\n%s", printable.Marked(strings.TrimRight(made.Output, "\n")))
 	}
 	return writeComponent(s, output, made.Component, made.Begins, c.JSON)
+}
+
+// readExtismTools reads a file that describes tools by name.
+func readExtismTools(file string) ([]toolchain.ExtismTool, error) {
+	data, err := readFile(file, maxText)
+	if err != nil {
+		return nil, err
+	}
+	var described map[string]struct {
+		Description string           `json:"description"`
+		Input       json.RawMessage  `json:"input"`
+		Output      json.RawMessage  `json:"output"`
+		Annotations *abi.Annotations `json:"annotations"`
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&described); err != nil {
+		return nil, usagef(`--tools: %s: %s; it is an object like {"greet": {"description": "Greets", "input": {"type": "object"}}}`, line(file, 200), line(err.Error(), 200))
+	}
+	tools := make([]toolchain.ExtismTool, 0, len(described))
+	for _, name := range slices.Sorted(maps.Keys(described)) {
+		t := described[name]
+		tools = append(tools, toolchain.ExtismTool{Name: name, Description: t.Description, Input: t.Input, Output: t.Output, Annotations: t.Annotations})
+	}
+	return tools, nil
 }
