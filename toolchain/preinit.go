@@ -295,26 +295,72 @@ func (i *initialization) compile(a *adapter) (err error) {
 	return err
 }
 
-// exporting is the module with exports of its mutable globals.
+// exporting is the module with exports of its mutable globals. Before each instruction that can change all of a memory, it calls an empty
+// function, where the engine can end it.
 func (m *coreModule) exporting(globals []mutableGlobal, names string) []byte {
 	next := *m
 	next.sections = slices.Clone(m.sections)
+	types, funcs := uint32(0), uint32(len(m.funcs))
 	for k, s := range next.sections {
-		if s.ID != wasmbin.SectionExport {
-			continue
-		}
 		r := s.Reader()
 		var list wasmbin.Writer
-		list.Number(uint32(r.Count() + len(globals)))
-		list = append(list, r.Rest()...)
-		for _, g := range globals {
-			list.Text(fmt.Sprint(names, g.index))
-			list.Byte(externGlobal)
-			list.Number(uint32(g.index))
+		switch s.ID {
+		case wasmbin.SectionType:
+			list, types = added(r, []byte{0x60, 0, 0})
+		case wasmbin.SectionFunction:
+			list, _ = added(r, binary.AppendUvarint(nil, uint64(types)))
+		case wasmbin.SectionCode:
+			list = ticking(r, funcs)
+		case wasmbin.SectionExport:
+			items := make([][]byte, len(globals))
+			for i, g := range globals {
+				var item wasmbin.Writer
+				item.Text(fmt.Sprint(names, g.index))
+				item.Byte(externGlobal)
+				item.Number(uint32(g.index))
+				items[i] = item
+			}
+			list, _ = added(r, items...)
+		default:
+			continue
 		}
 		next.sections[k].Body = list
 	}
 	return next.bytes()
+}
+
+// added is a section with more items, and how many it had.
+func added(r *wasmbin.Reader, items ...[]byte) (section wasmbin.Writer, had uint32) {
+	had = uint32(r.Count())
+	section.Number(had + uint32(len(items)))
+	return append(append(section, r.Rest()...), slices.Concat(items...)...), had
+}
+
+// ticking is a section of code with an empty function at its end, which has this index and is called before memory.copy and memory.fill.
+// Other instructions take little time, or keepsState has found them.
+func ticking(r *wasmbin.Reader, ticker uint32) (section wasmbin.Writer) {
+	n := r.Count()
+	section.Number(uint32(n) + 1)
+	for range n {
+		body := r.Sub()
+		skipLocals(&body)
+		code := wasmbin.Writer(slices.Clone(body.Bytes[:body.Pos]))
+		for body.Len() > 0 && body.Err == nil {
+			at := body.Pos
+			op := body.Byte()
+			body.Operands(op)
+			if op == wasmbin.OpBulk {
+				operands := wasmbin.Reader{Bytes: body.Bytes, Pos: at + 1}
+				if sub := operands.U32(); sub == 10 || sub == 11 {
+					code.Op(wasmbin.OpCall, ticker)
+				}
+			}
+			code.Byte(body.Bytes[at:body.Pos]...)
+		}
+		section.Bytes(code)
+	}
+	section.Bytes([]byte{0, wasmbin.OpEnd})
+	return section
 }
 
 // initialized is the state of a module after its initialization.

@@ -142,6 +142,7 @@ func TestPreinitializeLeaves(t *testing.T) {
 func TestPreinitializeFails(t *testing.T) {
 	for _, test := range []struct{ name, imports, start, message string }{
 		{"it loops", "", `(loop $l (br $l))`, "takes more than 50ms"},
+		{"it fills its memory again and again", "", `(drop (memory.grow (i32.const 13)))` + strings.Repeat(`(memory.fill (i32.const 0) (i32.const 0) (i32.const 1048576))`, 4000), "takes more than 50ms"},
 		{"it loops in calls", importOld("sched_yield"), `(loop $l (drop (call $sched_yield)) (br $l))`, "takes more than 50ms"},
 		{"it traps", "", `unreachable`, "unreachable"},
 		{"it needs more memory than there is", "", `(loop $l (if (i32.eq (memory.grow (i32.const 1)) (i32.const -1)) (then unreachable)) (br $l))`, "1 MiB"},
@@ -160,7 +161,7 @@ func TestPreinitializeFails(t *testing.T) {
 			made, err := preinitialize(t.Context(), anyWorld, module, initialLimits{50 * time.Millisecond, 1 << 20})
 			refused, ok := errors.AsType[*CoreError](err)
 			if !ok || refused.Problem != CoreInitialization || !strings.Contains(err.Error(), test.message) {
-				t.Errorf("%v, %v", made, err)
+				t.Errorf("made %v, %v", made != nil, err)
 			}
 		})
 	}
