@@ -36,9 +36,9 @@ type handles struct {
 	pending int
 	// names counts the names in the guest's envs. Each env has its own names.
 	names int
-	// sizes is the sum of sizeOf of all values.
-	sizes int
-	table table
+	// sizes is the sum of sizeOf of all values, and of those of WASI. They are apart, because a replay knows only the latter.
+	sizes, foreignSizes int
+	table               table
 }
 
 // sizeOf returns how many bytes a value takes, as it says itself, and in an env those that the guest put there.
@@ -92,8 +92,8 @@ func (t *handles) put(rep abi.Rep, h *handle) error {
 	if len(t.open) >= t.limit {
 		return exceeded("handles", strconv.Itoa(t.limit))
 	}
-	size := sizeOf(h.value)
-	if t.sizes+size > maxSizes*t.limit {
+	size, sizes := sizeOf(h.value), t.sizesAt(rep)
+	if *sizes+size > maxSizes*t.limit {
 		return exceeded("handles", fmt.Sprintf("%d bytes in handles", maxSizes*t.limit))
 	}
 	if e, ok := h.value.(environment); ok {
@@ -104,9 +104,17 @@ func (t *handles) put(rep abi.Rep, h *handle) error {
 	if _, ok := h.value.(*abi.Pollable); ok {
 		t.pending++
 	}
-	t.sizes += size
+	*sizes += size
 	t.open[rep] = h
 	return nil
+}
+
+// sizesAt is the sum to which a handle with this number belongs.
+func (t *handles) sizesAt(rep abi.Rep) *int {
+	if rep > ownEnv/2 {
+		return &t.foreignSizes
+	}
+	return &t.sizes
 }
 
 func (t *handles) find(rep abi.Rep, r *abi.Resource) (*handle, error) {
@@ -121,7 +129,7 @@ func (t *handles) find(rep abi.Rep, r *abi.Resource) (*handle, error) {
 func (t *handles) remove(rep abi.Rep) *handle {
 	h := t.open[rep]
 	delete(t.open, rep)
-	t.sizes -= sizeOf(h.value)
+	*t.sizesAt(rep) -= sizeOf(h.value)
 	if e, ok := h.value.(environment); ok {
 		t.names -= len(e)
 	}

@@ -48,13 +48,13 @@ const (
 
 // directory is a directory of a binding that the guest has opened. Descriptors and streams share it.
 type directory struct {
-	call     *call
-	binding  string
-	rep      abi.Rep    // its handle; 0 until it is needed, or when it is dropped
-	parent   *directory // nil for the root of the binding
-	at       string     // in parent
-	location string     // from the root of the binding
-	users    int
+	call    *call
+	binding string
+	rep     abi.Rep    // its handle; 0 until it is needed, or when it is dropped
+	parent  *directory // nil for the root of the binding
+	at      string     // in parent
+	size    int        // bytes of its path from the root of the binding
+	users   int
 }
 
 func (d *directory) hold() *directory { d.users++; return d }
@@ -229,12 +229,57 @@ func (d *directory) follow(at string, links bool) (to string, s status, _ fault,
 		if err != nil || failed != nil {
 			return at, s, faultOf(failed), err
 		}
-		at = path.Dir(at) + "/" + v.(string) // the workspace refuses what leads out of it
+		target := v.(string)
+		if f := checkPath(target); f != "" {
+			return at, s, f, nil
+		}
+		at = path.Dir(path.Clean(at)) + "/" + target
+		if names := strings.Split(at, "/"); slices.Contains(names, "..") { // what is above a directory depends on where it is
+			last := len(names) - 1
+			if names[last] == ".." {
+				names, last = append(names, "."), last+1
+			}
+			place, f, err := d.place(names[:last])
+			if err != nil || f != "" {
+				return at, s, f, err
+			}
+			at = place + "/" + names[last]
+		} // the workspace refuses what leads out of it
 		if len(at) > maxWorldPath {
 			return at, s, faultNameTooLong, nil
 		}
 	}
 	return at, s, faultLoop, nil
+}
+
+// place is where the directory that has these names is, without links on the way.
+func (d *directory) place(names []string) (place string, _ fault, _ error) {
+	todo, hops := names, 0
+	for place = "."; len(todo) > 0; {
+		next := path.Join(place, todo[0])
+		todo = todo[1:]
+		s, failed, err := d.stat(next)
+		if err != nil || failed != nil {
+			return "", faultOf(failed), err
+		}
+		if s.kind != kindLink {
+			place = next
+			continue
+		}
+		v, failed, err := d.do("read-link", next)
+		if err != nil || failed != nil {
+			return "", faultOf(failed), err
+		}
+		target := v.(string)
+		if f := checkPath(target); f != "" {
+			return "", f, nil
+		}
+		if hops++; hops > maxHops {
+			return "", faultLoop, nil
+		}
+		todo = append(strings.Split(target, "/"), todo...)
+	}
+	return place, "", nil
 }
 
 // parentThere is what is wrong with the directory in which something is to be made: a workspace would make it.
@@ -261,13 +306,18 @@ type descriptor struct {
 func (d *descriptor) Close() error { return d.dir.drop() }
 
 // Size implements [abi.Sized].
-func (d *descriptor) Size() int { return len(d.dir.location) + len(d.file) }
+func (d *descriptor) Size() int { return d.dir.size + len(d.file) }
 
 func (d *descriptor) isDirectory() bool { return d.file == "" }
 
 // location names what is open, in the whole world of the call.
 func (d *descriptor) location() string {
-	return d.dir.binding + "\x00" + path.Join("/", d.dir.location, d.file)
+	parts := []string{d.file}
+	for dir := d.dir; dir != nil; dir = dir.parent {
+		parts = append(parts, dir.at)
+	}
+	slices.Reverse(parts)
+	return d.dir.binding + "\x00/" + path.Join(parts...)
 }
 
 // filesystemFuncs are the functions of wasi:filesystem.
@@ -601,9 +651,8 @@ func (o *fileOp) openDirectory(at string) error {
 	if over, err := o.ended(failed, err); over {
 		return err
 	}
-	sub := &directory{
-		call: o.c, binding: o.d.dir.binding, rep: v.(abi.Rep), parent: o.d.dir.hold(), at: path.Clean(at), location: path.Join("/", o.d.dir.location, at),
-	}
+	at = path.Clean(at)
+	sub := &directory{call: o.c, binding: o.d.dir.binding, rep: v.(abi.Rep), parent: o.d.dir.hold(), at: at, size: o.d.dir.size + 1 + len(at)}
 	rep, err := o.c.addDescriptor(o.f.Result.Ok.Resource, &descriptor{dir: sub.hold(), read: true})
 	if err != nil {
 		return err
@@ -729,6 +778,9 @@ func (o *fileOp) shared(from *directory, old string, to *directory, new string) 
 	for _, d := range from.upTo() {
 		if !slices.Contains(above, d) {
 			continue
+		}
+		if max(from.size-d.size+len(old), to.size-d.size+len(new)) > maxWorldPath {
+			break
 		}
 		old, new = path.Clean(from.in(d, old)), path.Clean(to.in(d, new))
 		for _, at := range []string{old, new} {
@@ -1073,6 +1125,9 @@ type listed struct {
 	name string
 	kind uint32
 }
+
+// Size implements [abi.Sized].
+func (l *listing) Size() int { return l.dir.size }
 
 // Close implements [io.Closer].
 func (l *listing) Close() error {

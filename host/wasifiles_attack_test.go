@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -301,6 +302,23 @@ func TestWorldFiles(t *testing.T) {
 			s.do(1, fmt.Sprintf("link %s (i32.const 0) %s %s %s", r, s.text("f"), r, s.text("g")))
 			s.do(4, fmt.Sprintf("open %s (i32.const 0) %s (i32.const 0) (i32.const 1)", r, s.text("d/up")))
 		}, "not-permitted not-permitted ok ok ok not-permitted ok not-permitted ok ok loop unsupported loop", "d d/up f loop"},
+		{"links in directories that are links", func(s *script) {
+			r := s.root(0)
+			s.open(r, "f", oCreate, dWrite)
+			s.on("mkdir", r, "d")
+			s.on("mkdir", r, "d/e")
+			s.open(r, "d/f", oCreate, dWrite)
+			s.do(1, fmt.Sprintf("symlink %s %s %s", r, s.text("../f"), s.text("d/e/up")))
+			s.do(1, fmt.Sprintf("symlink %s %s %s", r, s.text("d/e"), s.text("in")))
+			s.do(1, fmt.Sprintf("symlink %s %s %s", r, s.text("."), s.text("same")))
+			f := s.open(r, "in/up", 0, dWrite)
+			s.do(8, fmt.Sprintf("write %s %s (i64.const 0)", f, s.text("x")))
+			s.open(r, "same/same", 0, dRead)
+			s.do(1, fmt.Sprintf("symlink %s %s %s", r, s.text("in/../d/e"), s.text("far"))) // above in is d
+			s.open(r, "far", 0, dRead)
+			s.do(1, fmt.Sprintf("symlink %s %s %s", r, s.text("a/../b"), s.text("a")))
+			s.open(r, "a", 0, dRead)
+		}, "ok ok ok ok ok ok ok ok ok ok ok no-entry ok loop", "a d d/e d/e/up d/f=x f far in same"},
 		{"a descriptor keeps to its directory", func(s *script) {
 			r := s.root(0)
 			s.on("mkdir", r, "a")
@@ -473,12 +491,17 @@ func tree(t *testing.T, d *workspace.Directory, at string) (all []string) {
 
 // TestWorldFilesLimits has guests that never give anything back.
 func TestWorldFilesLimits(t *testing.T) {
-	h := newHost(t, host.Options{Limits: host.Limits{Handles: 100}})
+	records := &kept{}
+	h := newHost(t, host.Options{Limits: host.Limits{Handles: 100}, Recorder: records})
 	for name, body := range map[string]func(s *script, r string){
 		"descriptors": func(s *script, r string) { s.open(r, "f", 0, dRead) },
 		"directories": func(s *script, r string) { s.open(r, "d", 0, dRead) },
 		"streams":     func(s *script, r string) { f := s.open(r, "f", 0, dRead); s.do(4, "reads "+f+" (i64.const 0)") },
 		"roots":       func(s *script, _ string) { s.root(0) },
+		"long paths": func(s *script, r string) {
+			d := s.open(r, strings.Repeat("long/", 100), 0, dRead)
+			s.open(d, strings.Repeat("long/", 70)+"f", 0, dRead)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &script{}
@@ -488,13 +511,86 @@ func TestWorldFilesLimits(t *testing.T) {
 			s.loop(100_000, func() { body(s, r) })
 			component := s.load(t, h)
 			for where, place := range places(t) {
+				if err := directoryOf(place).WriteBytes(t.Context(), strings.Repeat("long/", 170)+"f", nil); err != nil {
+					t.Fatal(err)
+				}
 				_, err := component.Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"files": place}, WASI: abi.WASI{Filesystem: map[string]string{"/": "files"}}, Approved: onlyT})
 				var limit *host.LimitError
 				if !errors.As(err, &limit) || limit.Limit != "handles" {
 					t.Errorf("%s: ended with %v", where, err)
 				}
+				again(t, component, records)
 			}
 		})
+	}
+}
+
+// TestWorldFilesDeep has a guest open a directory in a directory, and so on, each through a link with a long name.
+func TestWorldFilesDeep(t *testing.T) {
+	const levels = 280
+	h := newHost(t, host.Options{})
+	s := &script{}
+	d, link := s.root(0), strings.Repeat("l", 250)
+	s.loop(levels, func() {
+		s.on("mkdir", d, "d")
+		s.do(1, fmt.Sprintf("symlink %s %s %s", d, s.text("."), s.text(link)))
+		s.do(4, fmt.Sprintf("open %s (i32.const 1) %s (i32.const 0) (i32.const 1)", d, s.text(link+"/d")))
+		fmt.Fprintf(&s.body, "(call $drop %s) (i32.store %s (i32.load (i32.const 3004)))\n", d, strings.TrimSuffix(strings.TrimPrefix(d, "(i32.load "), ")"))
+	})
+	component := s.load(t, h)
+	place := places(t)["workspace"]
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before, opened, more := heap(), 0, int64(0)
+	_, err := component.Do(t.Context(), host.Request{
+		Tool: "t", Env: host.Env{"files": place}, WASI: abi.WASI{Filesystem: map[string]string{"/": "files"}}, Approved: onlyT,
+		Observe: func(o host.Operation) {
+			if o.Func == "[method]directory.subdirectory" {
+				if opened++; opened == levels {
+					more = heap() - before
+				}
+			}
+		},
+	})
+	if err != nil || opened != levels {
+		t.Errorf("opened %d, %v", opened, err)
+	}
+	if more > 4<<20 {
+		t.Errorf("%d bytes are kept", more)
+	}
+}
+
+// TestWorldFilesAbsolute has a guest follow a link on disk to an absolute path. That names nothing in the directory, which has the same names.
+func TestWorldFilesAbsolute(t *testing.T) {
+	folder := t.TempDir()
+	err := errors.Join(os.WriteFile(filepath.Join(folder, "secret"), []byte("other"), 0o600), os.Mkdir(filepath.Join(folder, "d"), 0o700),
+		os.Symlink("/secret", filepath.Join(folder, "there")), os.Symlink("/", filepath.Join(folder, "root")), os.Symlink("root/../secret", filepath.Join(folder, "through")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk, err := workspace.OpenDisk(folder, workspace.DiskOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = disk.Close() }()
+	s := &script{}
+	r := s.root(0)
+	s.open(r, "there", 0, dRead)
+	s.open(r, "there", oTruncate, dWrite)
+	s.open(r, "root", 0, dRead)
+	s.open(r, "through", 0, dRead)
+	var printed string
+	env := host.Env{"files": disk.Directory(), "console": console.To(func(_ console.Level, m string) { printed += m })}
+	request := host.Request{Tool: "t", Env: env, WASI: abi.WASI{Filesystem: map[string]string{"/": "files"}}, Approved: onlyT}
+	if _, err := s.load(t, newHost(t, host.Options{})).Do(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := outcomes(printed), "not-permitted not-permitted not-permitted not-permitted"; got != want {
+		t.Errorf("the steps ended with %s, want %s", got, want)
 	}
 }
 
