@@ -251,7 +251,10 @@ func testsText(results []trial.Result) string {
 }
 
 type extTest struct {
-	chosenVersion
+	Name string `arg:"" help:"Name of the extension, number of a request, or path of a source or component that was not added, with a dot or a slash."`
+	scopeFlag
+	Digest   string `placeholder:"DIGEST" help:"Another version: the first characters of its digest, at least ${minDigest}."`
+	Manifest string `placeholder:"FILE" help:"Manifest of a path. Default: as for stile ext add."`
 	asJSON
 }
 
@@ -259,10 +262,14 @@ type extTest struct {
 func (*extTest) Help() string {
 	return `Each test in the manifest is one call. Its bindings return only the answers that the test provides. The exit code is 1 if a test fails.
 
+A path is built as stile ext add builds it, and nothing of it is kept.
+
 Examples:
 
     stile ext test github
-    stile ext test 12 --json`
+    stile ext test 12 --json
+    stile ext test ./github/
+    stile ext test notes.wasm`
 }
 
 // failedTestsError reports a version whose tests do not all pass.
@@ -278,11 +285,7 @@ func (e *failedTestsError) Error() string {
 // Run implements the command.
 func (c *extTest) Run(ctx context.Context, s *streams) error {
 	return withExtensions(ctx, s, func(e *extensions) error {
-		v, err := c.version(ctx, e)
-		if err != nil {
-			return err
-		}
-		results, err := e.Test(ctx, v.Digest)
+		results, err := c.results(ctx, s, e)
 		if err != nil {
 			return err
 		}
@@ -290,7 +293,7 @@ func (c *extTest) Run(ctx context.Context, s *streams) error {
 			err = printJSON(s.out, map[string][]testJSON{"tests": testsOf(results)})
 		} else {
 			if len(results) == 0 {
-				s.say("stile: %s has no tests; add them to its manifest", v.Manifest.Name)
+				s.say("stile: %s has no tests; add them to its manifest", line(c.Name, 200))
 			}
 			_, err = io.WriteString(s.out, testsText(results))
 		}
@@ -308,4 +311,33 @@ func (c *extTest) Run(ctx context.Context, s *streams) error {
 		}
 		return err
 	})
+}
+
+// results runs the tests of a version, or of a path.
+func (c *extTest) results(ctx context.Context, s *streams, e *extensions) ([]trial.Result, error) {
+	if !strings.ContainsAny(c.Name, "./"+string(filepath.Separator)) {
+		if c.Manifest != "" {
+			return nil, usagef("--manifest goes with a path, such as ./%s", line(c.Name, 200))
+		}
+		v, err := chosenVersion{chosen{c.Name, c.scopeFlag}, c.Digest}.version(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		return e.Test(ctx, v.Digest)
+	}
+	if c.Digest != "" {
+		return nil, usagef("--digest does not go with a path")
+	}
+	d, manifest, err := readDraft(c.Name, c.Manifest, e.home, e.cache, e.keys)
+	if err != nil {
+		return nil, err
+	}
+	if err := (addFlags{scopeFlag: c.scopeFlag}).fill(s, e, &d); err != nil {
+		return nil, err
+	}
+	results, err := e.Try(ctx, d)
+	if err != nil {
+		return nil, nameComponent(nameManifest(err, manifest), c.Name)
+	}
+	return results, nil
 }

@@ -62,6 +62,7 @@ type Draft struct {
 	reason     string // why it is requested, if known
 	verdict    policy.Decision
 	generation *Generation // the generation that it comes from
+	tried      bool        // it is tested, and nothing is kept
 }
 
 // Release is a version in a scope, and its outcome.
@@ -113,20 +114,52 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 	m.options.Follow(m.setPolicy)
 	b := &build{Manager: m, draft: d, written: &Written{Took: map[extension.Stage]time.Duration{}}}
 	defer b.close()
+	if err := b.run(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.commit(ctx); err != nil {
+		return nil, m.refused(ctx, d, b, extension.StagePolicy, err)
+	}
+	if b.written.Release.State == Active && !b.written.Unchanged {
+		m.loaded.put(b.version.Digest, b.component, memoryOf(b.wasm, b.version.Tools))
+		b.component = nil
+	}
+	return b.written, m.Refresh(context.WithoutCancel(ctx))
+}
+
+// Try takes a draft through the stages up to its tests, and returns their results. It keeps nothing: no version, no release, and no line
+// of the audit log. Failed tests are in the results. The errors are those of [Manager.Write].
+func (m *Manager) Try(ctx context.Context, d Draft) ([]trial.Result, error) {
+	d.tried = true
+	b := &build{Manager: m, draft: d, written: &Written{Took: map[extension.Stage]time.Duration{}}}
+	defer b.close()
+	err := b.run(ctx)
+	if problems, ok := errors.AsType[*extension.ProblemsError](err); ok && problems.Stage == extension.StageTest && b.written.Tests != nil {
+		err = nil
+	}
+	return b.written.Tests, err
+}
+
+// run takes the draft through its stages.
+func (b *build) run(ctx context.Context) error {
+	m, d := b.Manager, b.draft
 	author, err := extension.ParseScope(d.Author)
 	if err != nil {
-		return nil, fmt.Errorf("author: %w", err)
+		return fmt.Errorf("author: %w", err)
 	}
 	b.author = author
 	ctx = turns.For(ctx, d.Author)
 	if _, err := d.Scope.MarshalText(); err != nil {
-		return nil, fmt.Errorf("scope: %w", err)
+		return fmt.Errorf("scope: %w", err)
 	}
 	n, err := d.count(ctx, m)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	stages := extension.Stages(d.Types)
+	if d.tried {
+		stages = slices.DeleteFunc(stages, func(s extension.Stage) bool { return s == extension.StagePolicy })
+	}
 	if d.Component != nil { // nothing is resolved or built
 		stages = slices.DeleteFunc(stages, func(s extension.Stage) bool { return s == extension.StageResolve || s == extension.StageBundle })
 		b.draft.reason = cut("a component without source, from " + cmp.Or(d.Origin, "its bytes alone"))
@@ -155,17 +188,10 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 			g.built = true
 		}
 		if err != nil {
-			return nil, m.refused(ctx, d, b, stage, err)
+			return m.refused(ctx, d, b, stage, err)
 		}
 	}
-	if err := b.commit(ctx); err != nil {
-		return nil, m.refused(ctx, d, b, extension.StagePolicy, err)
-	}
-	if b.written.Release.State == Active && !b.written.Unchanged {
-		m.loaded.put(b.version.Digest, b.component, memoryOf(b.wasm, b.version.Tools))
-		b.component = nil
-	}
-	return b.written, m.Refresh(context.WithoutCancel(ctx))
+	return nil
 }
 
 // build is a draft on its way through the stages.
@@ -590,6 +616,9 @@ func (m *Manager) refused(ctx context.Context, d Draft, b *build, stage extensio
 		reason = problems.Problems[0].Text
 	} else if ctx.Err() == nil {
 		return err // the author's build is not at fault
+	}
+	if d.tried {
+		return err
 	}
 	if err := m.writeRefusal(context.WithoutCancel(ctx), d, b.version, stage, reason); err != nil {
 		m.options.Logger.Warn("write the audit log", "error", err)
