@@ -2,7 +2,7 @@
 // wit-bindgen.
 package main
 
-//go:generate go run . -go ../go/bindings.go -c ../c
+//go:generate go run . -go ../go -c ../c -archive ../go.txtar
 //go:generate cargo run --quiet --locked --manifest-path ../rust/generate/Cargo.toml --target-dir ../rust/target
 
 import (
@@ -16,20 +16,43 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/rogpeppe/go-internal/txtar"
+
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/wit"
 )
 
 func main() {
-	goFile := flag.String("go", "", "file of Go to write")
-	cFolder := flag.String("c", "", "folder of stile.h and stile.c, whose bindings to replace")
+	goFolder := flag.String("go", "", "folder of bindings.go, which is written")
+	cFolder := flag.String("c", "", "folder of stile.h and stile.c, whose bindings are replaced")
+	archive := flag.String("archive", "", "file for a copy of the Go module, which is written")
 	flag.Parse()
-	if err := generate(*goFile, *cFolder); err != nil {
+	if err := generate(*goFolder, *cFolder); err != nil {
+		log.Fatal(err)
+	}
+	if err := copyModule(*goFolder, *archive); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func generate(goFile, cFolder string) error {
+// copyModule writes the files of a module as one.
+func copyModule(folder, file string) error {
+	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		return err
+	}
+	var a txtar.Archive
+	for _, name := range append(names, filepath.Join(folder, "go.mod")) {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		a.Files = append(a.Files, txtar.File{Name: filepath.Base(name), Data: data})
+	}
+	return os.WriteFile(file, txtar.Format(&a), 0o644)
+}
+
+func generate(goFolder, cFolder string) error {
 	known, err := abi.ParseCapability(wit.Capability(), wit.Extension())
 	if err != nil {
 		return err
@@ -38,7 +61,7 @@ func generate(goFile, cFolder string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(goFile, text, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(goFolder, "bindings.go"), text, 0o644); err != nil {
 		return err
 	}
 	header, source := cBindings(known)
