@@ -5,9 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"testing/fstest"
-
-	"github.com/rogpeppe/go-internal/txtar"
+	"strings"
 )
 
 //go:embed c/stile.h c/stile.c
@@ -15,22 +13,31 @@ import (
 //go:embed typescript/*.d.ts
 var files embed.FS
 
-// Nothing can be embedded from another module, so this is a copy of it, which generate writes.
+// Nothing can be embedded from another module, so this is a copy of it, which generate writes: the files, each after a line with its name.
 //
 //go:embed go.txtar
-var goModule []byte
+var goModule string
 
-// Files returns the SDK of a language as a folder: "c", "go", "rust" or "typescript".
-func Files(language string) (fs.FS, error) {
+// Files returns the SDK of a language, by path: "c", "go", "rust" or "typescript".
+func Files(language string) (map[string]string, error) {
+	all := map[string]string{}
 	if language == "go" {
-		folder := fstest.MapFS{}
-		for _, f := range txtar.Parse(goModule).Files {
-			folder[f.Name] = &fstest.MapFile{Data: f.Data, Mode: 0o444}
+		for _, file := range strings.Split("\n"+goModule, "\n-- ")[1:] {
+			name, text, _ := strings.Cut(file, " --\n")
+			all[name] = strings.TrimSuffix(text, "\n") + "\n"
 		}
-		return folder, nil
+		return all, nil
 	}
-	if _, err := fs.Stat(files, language); err != nil {
-		return nil, fmt.Errorf("there is no SDK for %q: %w", language, err)
+	err := fs.WalkDir(files, language, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := files.ReadFile(name)
+		all[strings.TrimPrefix(name, language+"/")] = string(text)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the SDK for %q: %w", language, err)
 	}
-	return fs.Sub(files, language)
+	return all, nil
 }

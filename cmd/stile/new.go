@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/stilehost/stile/guest-sdk/project"
+	"github.com/stilehost/stile/extension/project"
 )
 
 type newCommand struct {

@@ -51,7 +51,7 @@ func testNew(t *testing.T, language string) {
 	}
 	said := strings.Join(outputs, "")
 	for _, text := range []string{"ok      greet  greets by name\nok      visit  counts on\n", `{"greeting":"Hello, Ada!"}`, `{"name":"Ada","visits":1}`, " is pending in "} {
-		if !strings.Contains(strings.ReplaceAll(said, ": ", ":"), strings.ReplaceAll(text, ": ", ":")) {
+		if plain := strings.NewReplacer(" ", ""); !strings.Contains(plain.Replace(said), plain.Replace(text)) { // Python writes JSON with spaces
 			t.Errorf("no command prints %q", text)
 		}
 	}

@@ -91,17 +91,17 @@ func New(name, in string) (*Project, error) {
 			return nil, err
 		}
 	}
-	same := func(file string, data []byte) (string, []byte) { return file, data }
 	if l.sdk {
 		sdk, err := guests.Files(l.name)
-		if err == nil {
-			err = p.copied(sdk, ".", "stile", same)
-		}
 		if err != nil {
 			return nil, err
 		}
+		for file, text := range sdk {
+			p.Files["stile/"+file] = []byte(text)
+		}
 	}
 	if l.contract {
+		same := func(file string, data []byte) (string, []byte) { return file, data }
 		if err := p.copied(wit.Files(), "deps", "wit/deps", same); err != nil {
 			return nil, err
 		}
