@@ -172,3 +172,11 @@ func TestNoHosts(t *testing.T) {
 		}
 	}
 }
+
+// TestTablePrintable shows what a host said of a failure.
+func TestTablePrintable(t *testing.T) {
+	r := conformance.Report{Host: "x", Cases: []conformance.Outcome{{Section: "limits", Name: "a", Verdict: conformance.Fail, Why: "\x1b]0;title\x07\u202e\nmore"}}}
+	if got := r.Table(); strings.ContainsAny(got, "\x1b\x07\u202e") || !strings.Contains(got, `\x1b]0;title\x07\u202e`) {
+		t.Errorf("the table is %q", got)
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // Score counts the verdicts of a section.
@@ -67,7 +69,7 @@ func (r *Report) Wrong() (n int) {
 
 var verdicts = []Verdict{Pass, Fail, ExpectedFail, Unexpected, Skip}
 
-// Table is the report for a terminal: what did not pass, and the score by section.
+// Table is the report for a terminal: what did not pass, and the score by section. It is printable, though the host wrote part of it.
 func (r *Report) Table() string {
 	var b strings.Builder
 	for _, c := range r.Cases {
@@ -90,7 +92,7 @@ func (r *Report) Table() string {
 		}
 		b.WriteByte('\n')
 	}
-	return b.String()
+	return printable.Text(b.String())
 }
 
 // Markdown is the reports of several hosts beside each other.

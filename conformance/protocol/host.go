@@ -5,15 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/stilehost/stile/internal/printable"
 )
 
 const (
 	endTime   = 10 * time.Second // until a host ends after its input does
 	tailBytes = 4 << 10          // of a host's stderr that errors show
+	maxName   = 200              // bytes of a host's name and version
 )
 
 // HostError reports a host program that cannot be tested any further: it does not start, ended, or broke the protocol.
@@ -23,12 +27,13 @@ type HostError struct {
 	Stderr string
 }
 
-// Error implements error.
+// Error implements error. It is printable, though the host wrote part of it.
 func (e *HostError) Error() string {
-	if e.Stderr == "" {
-		return "the host program " + e.Reason
+	text := "the host program " + e.Reason
+	if e.Stderr != "" {
+		text += "; its last words were:\n" + e.Stderr
 	}
-	return "the host program " + e.Reason + "; its last words were:\n" + e.Stderr
+	return printable.Text(text)
 }
 
 // Host is a host program under way. Several goroutines may use it. Whoever starts it calls Close or Kill, once.
@@ -37,6 +42,7 @@ type Host struct {
 
 	cmd    *exec.Cmd
 	in     io.WriteCloser
+	out    io.Closer
 	stderr *tail
 	done   chan struct{} // closed when nothing more is read
 
@@ -62,7 +68,7 @@ func Start(ctx context.Context, command, env []string, patience time.Duration) (
 	if err != nil {
 		return nil, err
 	}
-	h.in, h.cmd.Stderr, h.cmd.WaitDelay = in, h.stderr, time.Second
+	h.in, h.out, h.cmd.Stderr, h.cmd.WaitDelay = in, out, h.stderr, time.Second
 	if err := h.cmd.Start(); err != nil {
 		return nil, &HostError{Reason: "does not start: " + err.Error()}
 	}
@@ -78,6 +84,7 @@ func Start(ctx context.Context, command, env []string, patience time.Duration) (
 		err = &HostError{Reason: fmt.Sprintf("speaks version %d of the protocol, and this runner version %d", r.Hello.Protocol, Version)}
 	default:
 		h.hello = *r.Hello
+		h.hello.Name, h.hello.Version = printable.OneLine(printable.Short(h.hello.Name, maxName)), printable.OneLine(printable.Short(h.hello.Version, maxName))
 		return h, nil
 	}
 	h.Close()
@@ -87,7 +94,7 @@ func Start(ctx context.Context, command, env []string, patience time.Duration) (
 	return nil, err
 }
 
-// Hello is what the host said of itself.
+// Hello is what the host said of itself. Its name and version are printable, and short.
 func (h *Host) Hello() Hello { return h.hello }
 
 // PID is the process that was started.
@@ -117,7 +124,7 @@ func (h *Host) read(out io.Reader) {
 		waiting <- r
 	}
 	reason := "broke the protocol: " + err.Error()
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
 		reason = "ended"
 	}
 	h.mu.Lock()
@@ -180,8 +187,8 @@ func (h *Host) Ask(ctx context.Context, r Request, patience time.Duration) (Resp
 
 // Close ends the host: its input first, and then the process.
 func (h *Host) Close() {
-	_ = h.in.Close()                                                     // it may be gone
-	late := time.AfterFunc(endTime, func() { _ = h.cmd.Process.Kill() }) // it may have ended
+	_ = h.in.Close() // it may be gone
+	late := time.AfterFunc(endTime, h.end)
 	defer late.Stop()
 	<-h.done
 	_ = h.cmd.Wait() // its exit code says nothing about its answers
@@ -189,8 +196,14 @@ func (h *Host) Close() {
 
 // Kill ends the host at once.
 func (h *Host) Kill() {
-	_ = h.cmd.Process.Kill() // it may have ended
+	h.end()
 	h.Close()
+}
+
+// end ends the process and stops reading, because what the process started may keep its output open.
+func (h *Host) end() {
+	_ = h.cmd.Process.Kill() // it may have ended
+	_ = h.out.Close()        // it may be closed
 }
 
 // tail keeps the end of what is written to it.
