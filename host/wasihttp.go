@@ -246,6 +246,7 @@ func (f *httpFuture) Close() error {
 func (f *httpFuture) waits(*call) (rep abi.Rep, ready bool, err error) {
 	if f.request != nil && f.request.body != nil && f.request.body.state == bodyDropped {
 		f.failed = &streamFailure{http: "HTTP-protocol-error", text: "the body of the request was dropped before it had ended"}
+		_ = f.request.Close() // it does not fail
 		f.request = nil
 	}
 	switch {

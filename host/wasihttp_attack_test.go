@@ -375,6 +375,31 @@ func TestWorldHTTP(t *testing.T) {
 	})
 }
 
+// TestWorldHTTPDropped makes requests whose bodies are dropped, one after the other: nothing of them stays in the host.
+func TestWorldHTTPDropped(t *testing.T) {
+	s := &web{}
+	value := s.text(strings.Repeat("v", 1500))
+	s.loop(3000, func() {
+		fmt.Fprintf(&s.body, "(i32.store (i32.const 3004) (call $fields))\n")
+		f := s.slot()
+		s.do(1, fmt.Sprintf("append %s %s %s", f, s.text("x"), value))
+		fmt.Fprintf(&s.body, "(global.set $noted (i32.const 3500)) (i32.store (i32.const 3004) (call $request %s))\n", f)
+		r := s.slot()
+		s.flat(fmt.Sprintf("authority %s (i32.const 1) %s", r, s.text("127.0.0.1")))
+		s.do(4, "body "+r)
+		body := s.slot()
+		s.do(8, "handle "+r+" (i32.const 0) (i32.const 0)")
+		fmt.Fprintf(&s.body, "(i32.store (i32.const 3004) (i32.load (i32.const 3008)))\n")
+		future := s.slot()
+		fmt.Fprintf(&s.body, "(call $drop-body %s) (call $get %s (i32.const 3016)) (call $drop-future %[2]s) (global.set $noted (i32.const 3501))\n", body, future)
+	})
+	h := newHost(t, host.Options{Limits: host.Limits{CPU: 20 * time.Second}})
+	_, err := s.load(t, h).Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"web": httpcap.Allow(httpcap.Rule{Host: "127.0.0.1"})}, WASI: abi.WASI{HTTP: "web"}, Approved: onlyT})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func isLimit(name string) func(error) bool {
 	return func(err error) bool {
 		var limit *host.LimitError
