@@ -79,13 +79,19 @@ func (l *languages) typescript(t *testing.T, file string) *host.Component {
 // golang builds a guest from the folder of a module.
 func (l *languages) golang(t *testing.T, folder string) *host.Component {
 	t.Helper()
+	return l.core(t, buildGo(t, folder))
+}
+
+// buildGo makes a core module of a folder.
+func buildGo(t *testing.T, folder string) string {
+	t.Helper()
 	core := filepath.Join(t.TempDir(), "core.wasm")
 	build := exec.CommandContext(t.Context(), "go", "build", "-C", folder, "-buildmode=c-shared", "-ldflags=-s -w", "-o", core, ".")
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOFLAGS=-mod=mod", "GOWORK=off")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, output)
 	}
-	return l.core(t, core)
+	return core
 }
 
 // c builds a guest from a file of C.

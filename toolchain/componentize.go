@@ -286,7 +286,7 @@ func (w *componentWriter) wrap(m *coreModule, a *adapter, generators []generator
 	w.line("(core module $user)")
 	if a != nil {
 		w.module(a.text())
-		w.module(allocatorText)
+		w.module(a.allocator())
 	}
 	w.indirectModules(imports)
 	_, starts := m.exports[coreStart]

@@ -372,6 +372,7 @@ type initialized struct {
 	draws, drawn   int         // how often random numbers were drawn, and bytes of them
 	date           bool        // was read
 	waited, closed bool
+	looked         bool   // for directories
 	refused        string // why the host ended it
 	output         []byte
 
@@ -387,6 +388,8 @@ func (a *initialized) unlike() string {
 		return "its initialization waits for the clock"
 	case a.date:
 		return "its initialization reads the date, which the garbage collector of Go does too"
+	case a.looked:
+		return "its initialization looks for directories"
 	case a.closed:
 		return "its initialization closes a standard stream"
 	case len(bytes.Trim(a.memory, "\x00")) > initialImage:
@@ -546,18 +549,52 @@ func (a *initialized) newAdapter() (*wasmtime.Instance, error) {
 			binary.LittleEndian.PutUint32(m[8:], 1_000_000)
 		},
 		"$random": func() int64 { return int64(a.random.Uint64()) },
+		"$directories": func(at int32) {
+			a.looked = true
+			clear(memory()[uint32(at):][:8])
+		},
 	}
 	for id, i := range wasiImports() {
-		if f := world[id]; f != nil {
-			if err := linker.DefineFunc(a.store, "world", i.name, f); err != nil {
+		f := world[id]
+		if f == nil {
+			if err := linker.FuncNew("world", i.name, i.typ(), func(*wasmtime.Caller, []wasmtime.Val) ([]wasmtime.Val, *wasmtime.Trap) {
+				return nil, a.refuse("it uses files, which only the calls have")
+			}); err != nil {
 				return nil, err
 			}
+			continue
+		}
+		if err := linker.DefineFunc(a.store, "world", i.name, f); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range []string{"into", "end"} {
+		g, err := wasmtime.NewGlobal(a.store, wasmtime.NewGlobalType(wasmtime.NewValType(wasmtime.KindI32), true), wasmtime.ValI32(0))
+		if err == nil {
+			err = linker.Define(a.store, "allocator", name, g)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	if err := errors.Join(linker.Define(a.store, "guest", coreMemory, a.of), linker.Define(a.store, "allocator", "allocating", allocating)); err != nil {
 		return nil, err
 	}
 	return linker.Instantiate(a.store, a.initialization.adapter)
+}
+
+// typ is the type of a function without results.
+func (i wasiImport) typ() *wasmtime.FuncType {
+	var params []*wasmtime.ValType
+	for word := range strings.FieldsSeq(strings.Trim(i.signature, "()")) {
+		switch word {
+		case "i32":
+			params = append(params, wasmtime.NewValType(wasmtime.KindI32))
+		case "i64":
+			params = append(params, wasmtime.NewValType(wasmtime.KindI64))
+		}
+	}
+	return wasmtime.NewFuncType(params, nil)
 }
 
 // refuse ends the initialization.

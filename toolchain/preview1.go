@@ -46,7 +46,7 @@ package wasi:random@0.2.0 {
 `
 
 var wasi = sync.OnceValue(func() *abi.Resolve {
-	known, err := abi.Parse(wasiWIT)
+	known, err := abi.Parse(wasiWIT, filesWIT)
 	if err != nil {
 		panic(fmt.Sprintf("parse the WIT of WASI: %v", err))
 	}
@@ -55,7 +55,8 @@ var wasi = sync.OnceValue(func() *abi.Resolve {
 
 // wasiImports are the functions of wasiWIT by the identifiers they have in the adapter.
 var wasiImports = sync.OnceValue(func() map[string]wasiImport {
-	return map[string]wasiImport{
+	all := maps.Clone(filesImports)
+	maps.Copy(all, map[string]wasiImport{
 		"$get-stdout":     {"wasi:cli/stdout@0.2.0#get-stdout", "(result i32)"},
 		"$get-stderr":     {"wasi:cli/stderr@0.2.0#get-stderr", "(result i32)"},
 		"$put":            {"wasi:io/streams@0.2.0#[method]output-stream.blocking-write-and-flush", "(param i32 i32 i32 i32)"},
@@ -69,7 +70,8 @@ var wasiImports = sync.OnceValue(func() map[string]wasiImport {
 		"$date":           {"wasi:clocks/wall-clock@0.2.0#now", "(param i32)"},
 		"$date-precision": {"wasi:clocks/wall-clock@0.2.0#resolution", "(param i32)"},
 		"$random":         {"wasi:random/random@0.2.0#get-random-u64", "(result i64)"},
-	}
+	})
+	return all
 })
 
 type wasiImport struct{ name, signature string }
@@ -343,31 +345,60 @@ type adapter struct {
 	exports []string        // in byte order
 	ticks   uint64          // what the monotonic clock says until it was read
 	parts   map[string]bool // the helpers, and the functions of WASI 0.2 by identifier
+	funcs   map[string]adapterFunc
+	helpers map[string]adapterFunc
+	files   bool // whether the module can open any
 }
 
 // allocatorText is a core module with the allocator that the host calls.
 const allocatorText = `(module $allocator
   (import "guest" "cabi_realloc" (func $allocate (param i32 i32 i32 i32) (result i32)))
   (global $allocating (export "allocating") (mut i32) (i32.const 0))
-  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
-    (global.set $allocating (i32.const 1))
+%s  (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+%s    (global.set $allocating (i32.const 1))
     (call $allocate (local.get 0) (local.get 1) (local.get 2) (local.get 3))
     (global.set $allocating (i32.const 0))))
 `
 
+// allocator is the text of the allocator. That of a module that uses files also gives memory that the adapter has at the time, while there is some.
+func (a *adapter) allocator() string {
+	if !a.files {
+		return fmt.Sprintf(allocatorText, "", "")
+	}
+	return fmt.Sprintf(allocatorText, `  (global $into (export "into") (mut i32) (i32.const 0))
+  (global $end (export "end") (mut i32) (i32.const 0))
+`, `    (local $at i32)
+    (if (i32.and (i32.ne (global.get $into) (i32.const 0)) (i32.eqz (local.get 1))) (then
+      (local.set $at (i32.and (i32.sub (i32.add (global.get $into) (local.get 2)) (i32.const 1)) (i32.sub (i32.const 0) (local.get 2))))
+      (if (i32.and (i32.ge_u (global.get $end) (local.get $at)) (i32.ge_u (i32.sub (global.get $end) (local.get $at)) (local.get 3))) (then
+        (global.set $into (i32.add (local.get $at) (local.get 3)))
+        (return (local.get $at))))))
+`)
+}
+
 func newAdapter(exports []string) *adapter {
-	a := &adapter{ticks: 1, exports: slices.Sorted(slices.Values(exports)), parts: map[string]bool{}}
+	a := &adapter{ticks: 1, exports: slices.Sorted(slices.Values(exports)), parts: map[string]bool{}, funcs: preview1Funcs(), helpers: adapterHelpers(), files: usesFiles(exports)}
+	if a.files {
+		a.funcs, a.helpers = maps.Clone(a.funcs), maps.Clone(a.helpers)
+		maps.Copy(a.helpers, fileHelpers())
+		for name, f := range fileFuncs() {
+			a.funcs[name], a.helpers["$std-"+name] = withFiles(name, a.funcs[name], f)
+		}
+		if !slices.Contains(exports, "fd_readdir") { // then there are none
+			a.helpers["$drop-list"] = adapterFunc{text: "(func $drop-list (param i32))"}
+		}
+	}
 	var use func(names string)
 	use = func(names string) {
 		for name := range strings.FieldsSeq(names) {
 			if !a.parts[name] {
 				a.parts[name] = true
-				use(adapterHelpers()[name].uses)
+				use(a.helpers[name].uses)
 			}
 		}
 	}
 	for _, name := range a.exports {
-		use(preview1Funcs()[name].uses)
+		use(a.funcs[name].uses)
 	}
 	return a
 }
@@ -376,11 +407,18 @@ func newAdapter(exports []string) *adapter {
 func (a *adapter) imports() []string {
 	var names []string
 	for _, id := range slices.Sorted(maps.Keys(a.parts)) {
-		if i, ok := wasiImports()[id]; ok {
+		if i, ok := a.imported(id); ok {
 			names = append(names, i.name)
 		}
 	}
 	return names
+}
+
+// imported is the function of WASI 0.2 with an identifier, unless the adapter has one of its own.
+func (a *adapter) imported(id string) (wasiImport, bool) {
+	i, ok := wasiImports()[id]
+	_, own := a.helpers[id]
+	return i, ok && !own
 }
 
 func (a *adapter) text() string {
@@ -388,13 +426,14 @@ func (a *adapter) text() string {
 	b.WriteString("(module $adapter\n")
 	parts := slices.Sorted(maps.Keys(a.parts))
 	for _, id := range parts {
-		if i, ok := wasiImports()[id]; ok {
+		if i, ok := a.imported(id); ok {
 			fmt.Fprintf(&b, "  (import \"world\" %q (func %s %s))\n", i.name, id, i.signature)
 		}
 	}
-	fmt.Fprintf(&b, `  (import "guest" "memory" (memory 0))
+	b.WriteString(`  (import "guest" "memory" (memory 0))
   (import "allocator" "allocating" (global $allocating (mut i32)))
-  (global $stdout (mut i32) (i32.const 0))
+`)
+	globals := fmt.Sprintf(`  (global $stdout (mut i32) (i32.const 0))
   (global $stderr (mut i32) (i32.const 0))
   (global $closed (mut i32) (i32.const 0))
   (global $first (mut i64) (i64.const 0))
@@ -402,13 +441,22 @@ func (a *adapter) text() string {
   (global $last-ticks (mut i64) (i64.const %d))
   (global $last-date (mut i64) (i64.const 1))
 `, a.ticks)
+	if a.files {
+		b.WriteString(`  (import "allocator" "into" (global $into (mut i32)))
+  (import "allocator" "end" (global $end (mut i32)))
+`)
+	}
+	b.WriteString(globals)
+	if a.files {
+		b.WriteString(fileGlobals())
+	}
 	for _, id := range parts {
-		if f, ok := adapterHelpers()[id]; ok {
+		if f, ok := a.helpers[id]; ok {
 			fmt.Fprintf(&b, "  %s\n", f.text)
 		}
 	}
 	for _, name := range a.exports {
-		f := preview1Funcs()[name]
+		f := a.funcs[name]
 		fmt.Fprintf(&b, "  (func (export %q)%s %s)\n", name, signature(f.params, f.results), f.text)
 	}
 	b.WriteString(")\n")

@@ -333,7 +333,8 @@ func TestPreview1Imports(t *testing.T) {
 	}
 	for _, test := range []struct{ uses, want string }{
 		{"", "env types"},
-		{"args_get path_open fd_close fd_read", "env types"},
+		{"args_get fd_close fd_read fd_readdir fd_prestat_get", "env types"},
+		{"args_get path_open fd_close fd_read", "env types wasi:filesystem/types"},
 		{"clock_time_get", "env types wasi:clocks/monotonic-clock wasi:clocks/wall-clock"},
 		{"random_get", "env types wasi:random/random"},
 		{"proc_exit", "env types wasi:cli/exit"},
