@@ -58,7 +58,7 @@ func (l *linking) emptyWorld(instance wasmtime.Item) error {
 				Name: item.Name, Params: paramTypes(f), Result: f.Result,
 				Call: func(s *wasmtime.Store, args []abi.Value) (abi.Value, error) { return answer(s.Data.(*call), args) },
 			})
-			imported.Funcs = append(imported.Funcs, ImportedFunc{Name: item.Name, Answer: says, Uses: worldFuncs[name+"#"+item.Name].uses})
+			imported.Funcs = append(imported.Funcs, ImportedFunc{Name: item.Name, Answer: says, Uses: worldFuncs()[name+"#"+item.Name].uses})
 		case wasmtime.ItemType:
 		default:
 			return &LoadError{Name: instance.Name + "#" + item.Name, Reason: "only functions, resources and types can be imported"}
@@ -113,7 +113,7 @@ func emptyAnswer(iface string, f *abi.Func) (_ answer, says string, err error) {
 	whole := iface + "#" + f.Name
 	op := &operation{fn: f}
 	gated := func(c *call, args []abi.Value) (abi.Value, error) { return c.gate(op, args) }
-	if known, ok := worldFuncs[whole]; ok {
+	if known, ok := worldFuncs()[whole]; ok {
 		if has := shape(f); has != known.shape {
 			return nil, "", fmt.Errorf("its type is %s, and WASI's is %s", has, known.shape)
 		}

@@ -5,11 +5,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/abi"
@@ -82,41 +82,43 @@ const (
 	saysSeed   = "answers from a fixed seed"
 )
 
-var worldFuncs = func() map[string]worldFunc {
-	all := maps.Clone(harmlessFuncs)
+var worldFuncs = sync.OnceValue(func() map[string]worldFunc {
+	all := harmlessFuncs()
 	streamFuncs(all)
 	filesystemFuncs(all)
 	httpFuncs(all)
 	return all
-}()
+})
 
 // harmlessFuncs are those that need no binding, or take any of its kind.
-var harmlessFuncs = map[string]worldFunc{
-	"wasi:cli/exit#exit":                             {shape: "func(result)", says: "ends the call", answer: exitGuest},
-	"wasi:cli/exit#exit-with-code":                   {shape: "func(u8)", says: "ends the call", answer: exitGuest},
-	"wasi:cli/stdout#get-stdout":                     {shape: "func() -> own<output-stream>", says: saysText, answer: textHandle(0)},
-	"wasi:cli/stderr#get-stderr":                     {shape: "func() -> own<output-stream>", says: saysText, answer: textHandle(1)},
-	streamFunc + "check-write":                       {shape: "func(borrow<output-stream>) -> result<u64,variant>", says: "permits 64 KiB to stdout and stderr; closed for others", answer: ofText(checkWrite)},
-	streamFunc + "write":                             {shape: writes, says: saysText + "; closed for others", answer: ofText(writeText), through: thenTell, uses: consoleInterface},
-	streamFunc + "blocking-write-and-flush":          {shape: writes, says: saysText + "; closed for others", answer: ofText(writeText), through: thenTell, uses: consoleInterface},
-	streamFunc + "flush":                             {shape: flushes, says: "does nothing; closed for others than stdout and stderr", answer: ofText(flushText)},
-	streamFunc + "blocking-flush":                    {shape: flushes, says: "does nothing; closed for others than stdout and stderr", answer: ofText(flushText)},
-	streamFunc + "subscribe":                         {shape: "func(borrow<output-stream>) -> own<pollable>", says: "is ready", answer: readyHandle},
-	"wasi:io/streams#[method]input-stream.subscribe": {shape: "func(borrow<input-stream>) -> own<pollable>", says: "is ready", answer: readyHandle},
-	"wasi:io/poll#[method]pollable.ready":            {shape: "func(borrow<pollable>) -> bool", says: saysClock, answer: pollableReady, through: throughClock(pollableReady), uses: clockInterface},
-	"wasi:io/poll#[method]pollable.block":            {shape: "func(borrow<pollable>)", says: saysWait, answer: pollableBlock, through: throughClock(pollableBlock), uses: clockInterface},
-	"wasi:io/poll#poll":                              {shape: "func(list<borrow<pollable>>) -> list<u32>", says: saysWait, answer: pollList, through: throughClock(pollList), uses: clockInterface},
-	"wasi:clocks/monotonic-clock#now":                {shape: "func() -> u64", says: saysClock, answer: monotonicNow, through: throughClock(monotonicNow), uses: clockInterface},
-	"wasi:clocks/monotonic-clock#resolution":         {shape: "func() -> u64", says: "answers 10 us", answer: monotonicResolution},
-	"wasi:clocks/monotonic-clock#subscribe-instant":  {shape: "func(u64) -> own<pollable>", says: saysWait, answer: subscribeInstant, through: throughClock(subscribeInstant), uses: clockInterface},
-	"wasi:clocks/monotonic-clock#subscribe-duration": {shape: "func(u64) -> own<pollable>", says: saysWait, answer: subscribeDuration, through: throughClock(subscribeDuration), uses: clockInterface},
-	"wasi:clocks/wall-clock#now":                     {shape: "func() -> record<u64,u32>", says: "answers by the binding of clock; without one, it is 1970, and later each time", answer: wallNow, through: throughClock(wallNow), uses: clockInterface},
-	"wasi:clocks/wall-clock#resolution":              {shape: "func() -> record<u64,u32>", says: "answers 1 ms", answer: wallResolution},
-	"wasi:random/random#get-random-bytes":            {shape: "func(u64) -> list<u8>", says: saysRandom, answer: secureWithout, through: throughRandom, uses: randomInterface},
-	"wasi:random/random#get-random-u64":              {shape: "func() -> u64", says: saysRandom, answer: secureWithout, through: throughRandom, uses: randomInterface},
-	"wasi:random/insecure#get-insecure-random-bytes": {shape: "func(u64) -> list<u8>", says: saysSeed, answer: insecure},
-	"wasi:random/insecure#get-insecure-random-u64":   {shape: "func() -> u64", says: saysSeed, answer: insecure},
-	"wasi:random/insecure-seed#insecure-seed":        {shape: "func() -> tuple<u64,u64>", says: saysSeed, answer: insecure},
+func harmlessFuncs() map[string]worldFunc {
+	return map[string]worldFunc{
+		"wasi:cli/exit#exit":                             {shape: "func(result)", says: "ends the call", answer: exitGuest},
+		"wasi:cli/exit#exit-with-code":                   {shape: "func(u8)", says: "ends the call", answer: exitGuest},
+		"wasi:cli/stdout#get-stdout":                     {shape: "func() -> own<output-stream>", says: saysText, answer: textHandle(0)},
+		"wasi:cli/stderr#get-stderr":                     {shape: "func() -> own<output-stream>", says: saysText, answer: textHandle(1)},
+		streamFunc + "check-write":                       {shape: "func(borrow<output-stream>) -> result<u64,variant>", says: "permits 64 KiB to stdout and stderr; closed for others", answer: ofText(checkWrite)},
+		streamFunc + "write":                             {shape: writes, says: saysText + "; closed for others", answer: ofText(writeText), through: thenTell, uses: consoleInterface},
+		streamFunc + "blocking-write-and-flush":          {shape: writes, says: saysText + "; closed for others", answer: ofText(writeText), through: thenTell, uses: consoleInterface},
+		streamFunc + "flush":                             {shape: flushes, says: "does nothing; closed for others than stdout and stderr", answer: ofText(flushText)},
+		streamFunc + "blocking-flush":                    {shape: flushes, says: "does nothing; closed for others than stdout and stderr", answer: ofText(flushText)},
+		streamFunc + "subscribe":                         {shape: "func(borrow<output-stream>) -> own<pollable>", says: "is ready", answer: readyHandle},
+		"wasi:io/streams#[method]input-stream.subscribe": {shape: "func(borrow<input-stream>) -> own<pollable>", says: "is ready", answer: readyHandle},
+		"wasi:io/poll#[method]pollable.ready":            {shape: "func(borrow<pollable>) -> bool", says: saysClock, answer: pollableReady, through: throughClock(pollableReady), uses: clockInterface},
+		"wasi:io/poll#[method]pollable.block":            {shape: "func(borrow<pollable>)", says: saysWait, answer: pollableBlock, through: throughClock(pollableBlock), uses: clockInterface},
+		"wasi:io/poll#poll":                              {shape: "func(list<borrow<pollable>>) -> list<u32>", says: saysWait, answer: pollList, through: throughClock(pollList), uses: clockInterface},
+		"wasi:clocks/monotonic-clock#now":                {shape: "func() -> u64", says: saysClock, answer: monotonicNow, through: throughClock(monotonicNow), uses: clockInterface},
+		"wasi:clocks/monotonic-clock#resolution":         {shape: "func() -> u64", says: "answers 10 us", answer: monotonicResolution},
+		"wasi:clocks/monotonic-clock#subscribe-instant":  {shape: "func(u64) -> own<pollable>", says: saysWait, answer: subscribeInstant, through: throughClock(subscribeInstant), uses: clockInterface},
+		"wasi:clocks/monotonic-clock#subscribe-duration": {shape: "func(u64) -> own<pollable>", says: saysWait, answer: subscribeDuration, through: throughClock(subscribeDuration), uses: clockInterface},
+		"wasi:clocks/wall-clock#now":                     {shape: "func() -> record<u64,u32>", says: "answers by the binding of clock; without one, it is 1970, and later each time", answer: wallNow, through: throughClock(wallNow), uses: clockInterface},
+		"wasi:clocks/wall-clock#resolution":              {shape: "func() -> record<u64,u32>", says: "answers 1 ms", answer: wallResolution},
+		"wasi:random/random#get-random-bytes":            {shape: "func(u64) -> list<u8>", says: saysRandom, answer: secureWithout, through: throughRandom, uses: randomInterface},
+		"wasi:random/random#get-random-u64":              {shape: "func() -> u64", says: saysRandom, answer: secureWithout, through: throughRandom, uses: randomInterface},
+		"wasi:random/insecure#get-insecure-random-bytes": {shape: "func(u64) -> list<u8>", says: saysSeed, answer: insecure},
+		"wasi:random/insecure#get-insecure-random-u64":   {shape: "func() -> u64", says: saysSeed, answer: insecure},
+		"wasi:random/insecure-seed#insecure-seed":        {shape: "func() -> tuple<u64,u64>", says: saysSeed, answer: insecure},
+	}
 }
 
 const (
