@@ -121,12 +121,10 @@ func (m *coreModule) oldFuncs() []string {
 	return old
 }
 
-// linkTo makes the linkage of a component that uses these functions of the world, and of preview 1, for which it has an adapter. That is
-// nil if there are none.
-func linkTo(world *abi.World, used map[string]bool, old []string, s start) (*linkage, *adapter, error) {
-	var a *adapter
-	if len(old) > 0 {
-		a = newAdapter(old)
+// linkTo makes the linkage of a component that uses these functions of the world, and of preview 1 by an adapter, which is nil if it uses
+// none.
+func linkTo(world *abi.World, used map[string]bool, a *adapter, s start) (*linkage, error) {
+	if a != nil {
 		a.ticks = max(a.ticks, s.ticks)
 		if len(s.generators) > 0 {
 			used[randomBytes] = true
@@ -146,8 +144,7 @@ func linkTo(world *abi.World, used map[string]bool, old []string, s start) (*lin
 		}
 		pruned.Imports = append(pruned.Imports, &part)
 	}
-	l, err := newLinkage(pruned)
-	return l, a, err
+	return newLinkage(pruned)
 }
 
 // link finds the functions of the world and of WASI that a module imports. The adapter is nil if it imports none of preview 1.
@@ -157,11 +154,15 @@ func (m *coreModule) link(world *abi.World, s start) (*linkage, *adapter, error)
 		return wasi().Interface(of) != nil
 	}
 	old := m.oldFuncs()
+	var a *adapter
+	if len(old) > 0 {
+		a = newAdapter(old, usesFiles(old))
+	}
 	used := map[string]bool{}
 	for name := range m.imports {
 		used[name] = !isWASI(name)
 	}
-	l, a, err := linkTo(world, used, old, s)
+	l, err := linkTo(world, used, a, s)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -301,8 +301,11 @@ func (p *plugin) componentize(world *abi.World) ([]byte, error) {
 			used[name] = true
 		}
 	}
-	old := p.module.oldFuncs()
-	l, a, err := linkTo(world, used, old, start{})
+	var a *adapter
+	if old := p.module.oldFuncs(); len(old) > 0 {
+		a = newAdapter(old, false) // a plug-in has no files
+	}
+	l, err := linkTo(world, used, a, start{})
 	if err != nil {
 		return nil, err
 	}

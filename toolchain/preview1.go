@@ -347,7 +347,7 @@ type adapter struct {
 	parts   map[string]bool // the helpers, and the functions of WASI 0.2 by identifier
 	funcs   map[string]adapterFunc
 	helpers map[string]adapterFunc
-	files   bool // whether the module can open any
+	files   bool // whether the module gets those of the call
 }
 
 // allocatorText is a core module with the allocator that the host calls.
@@ -376,8 +376,8 @@ func (a *adapter) allocator() string {
 `)
 }
 
-func newAdapter(exports []string) *adapter {
-	a := &adapter{ticks: 1, exports: slices.Sorted(slices.Values(exports)), parts: map[string]bool{}, funcs: preview1Funcs(), helpers: adapterHelpers(), files: usesFiles(exports)}
+func newAdapter(exports []string, files bool) *adapter {
+	a := &adapter{ticks: 1, exports: slices.Sorted(slices.Values(exports)), parts: map[string]bool{}, funcs: preview1Funcs(), helpers: adapterHelpers(), files: files}
 	if a.files {
 		a.funcs, a.helpers = maps.Clone(a.funcs), maps.Clone(a.helpers)
 		maps.Copy(a.helpers, fileHelpers())

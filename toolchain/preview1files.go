@@ -164,8 +164,8 @@ var fileHelpers = sync.OnceValue(func() map[string]adapterFunc {
 %s(global.set $into (select (i32.const 0) (local.get $into) (i32.lt_u (local.get $into) (i32.const %d)))) (global.set $end (local.get $end)))`, lend.String(), lent)},
 		// Lends memory in which the host also allocates.
 		"$lend-all": {uses: "$lend", text: fmt.Sprintf(`(func $lend-all (call $lend (i32.const 0) (i32.const 0)) (global.set $into (i32.const 32)) (global.set $end (i32.const %d)))`, lent)},
-		"$back": {text: "(func $back (global.set $into (i32.const 0))\n" + back.String() + ")"},
-		"$code": {text: "(func $code (param i32) (result i32)\n" + errno.String() + fmt.Sprintf("(i32.const %d))", errnoIo)},
+		"$back":     {text: "(func $back (global.set $into (i32.const 0))\n" + back.String() + ")"},
+		"$code":     {text: "(func $code (param i32) (result i32)\n" + errno.String() + fmt.Sprintf("(i32.const %d))", errnoIo)},
 		// The number of an open file, or -1.
 		"$slot": {uses: "$get-handle", text: fmt.Sprintf(`(func $slot (param $fd i32) (result i32)
     (local.set $fd (i32.sub (local.get $fd) (i32.const 3)))
@@ -456,7 +456,8 @@ var fileFuncs = sync.OnceValue(func() map[string]fileFunc {
       (local.set $at (i32.add (local.get $at) (i32.add (local.get $n) (i32.const 24))))
       (br $next-entry)))
     (i32.store (local.get 4) (i32.sub (local.get $at) (local.get 1)))
-    (i32.const 0)`, errnoNotdir)},
+    (i32.const 0)`, errnoNotdir),
+		},
 		// Those of directories that are there from the start.
 		"fd_prestat_get": {fd: -1, uses: "$look $back", locals: "(local $n i32)", text: fmt.Sprintf(`(call $look)
     (local.set 0 (i32.sub (local.get 0) (i32.const 3)))

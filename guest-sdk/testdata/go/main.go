@@ -53,10 +53,8 @@ func init() {
 		fmt.Fprintln(os.Stderr, "to stderr")
 		return nil, nil
 	})
-	stile.Tool("files", "", func(*stile.Env, none) (string, error) {
-		_, err := os.ReadFile("/etc/passwd")
-		_, missing := os.Stat(".")
-		return fmt.Sprint(err, "; ", missing, "; ", os.Args, "; ", os.Environ()), nil
+	stile.Tool("surroundings", "", func(*stile.Env, none) (string, error) {
+		return fmt.Sprint(os.Args, "; ", os.Environ()), nil
 	})
 	stile.Tool("random", "", func(*stile.Env, none) (string, error) {
 		b := make([]byte, 17)
