@@ -170,7 +170,7 @@ func (i *inspection) text() string {
 	for _, thing := range i.Imports {
 		switch thing.Kind {
 		case "module":
-			fmt.Fprintf(&b, "  %s  core module: shared code, without authority; other hosts have no such module, so build for them with --standalone\n", line(thing.Name, maxShownName))
+			fmt.Fprintf(&b, "  %s  core module: shared code, without authority; for other hosts, build with --standalone\n", line(thing.Name, maxShownName))
 			continue
 		case "wasi":
 			fmt.Fprintf(&b, "  %s  empty world: no environment, arguments or sockets; files and http only of bindings\n", thing.Name)
