@@ -16,7 +16,7 @@ import (
 // Bounds of wasi:http in one call.
 const (
 	// maxWorldBytes is what all fields and bodies of requests hold together: names, values and bytes, and fieldCost for each field.
-	maxWorldBytes = 2 * mib
+	maxWorldBytes = 512 * kib
 	fieldCost     = 64
 	// maxBody is how many bytes of a request's body are kept until it ends: what a client takes without a blob.
 	maxBody = abi.MaxBytes
@@ -117,7 +117,12 @@ type httpRequest struct {
 }
 
 // Close implements [io.Closer].
-func (r *httpRequest) Close() error { return r.headers.Close() }
+func (r *httpRequest) Close() error {
+	if r.body != nil && r.body.state != bodyOpen { // its handle is gone
+		r.body.free()
+	}
+	return r.headers.Close()
+}
 
 // httpOptions are the timeouts of a request, in nanoseconds, by name.
 type httpOptions struct{ timeouts map[string]uint64 }

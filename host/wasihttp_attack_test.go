@@ -138,15 +138,18 @@ func (s *web) load(t *testing.T, h *host.Host) *host.Component {
 		(core func $method (canon lower (func $types "[method]outgoing-request.set-method")`+options+`))
 		(core func $subscribe (canon lower (func $types "[method]future-incoming-response.subscribe"))) (core func $block (canon lower (func $poll "[method]pollable.block")))
 		(core func $drop-body (canon resource.drop $body-t)) (core func $drop-future (canon resource.drop $future-t)) (core func $drop-response (canon resource.drop $response-t))
+		(core func $drop-request (canon resource.drop $request-t)) (core func $drop-stream (canon resource.drop $out-t))
 		(core instance $w %s(export "out" (func $out)) (export "fields" (func $fields)) (export "request" (func $request)) (export "authority" (func $authority)) (export "path" (func $path))
 			(export "scheme" (func $scheme)) (export "method" (func $method)) (export "subscribe" (func $subscribe)) (export "block" (func $block)) (export "drop-body" (func $drop-body))
-			(export "drop-future" (func $drop-future)) (export "drop-response" (func $drop-response)))`,
+			(export "drop-future" (func $drop-future)) (export "drop-response" (func $drop-response))
+			(export "drop-request" (func $drop-request)) (export "drop-stream" (func $drop-stream)))`,
 		`(import "w" "out" (func $out (result i32))) (import "w" "fields" (func $fields (result i32))) (import "w" "request" (func $request (param i32) (result i32)))
 		(import "w" "authority" (func $authority (param i32 i32 i32 i32) (result i32))) (import "w" "path" (func $path (param i32 i32 i32 i32) (result i32)))
 		(import "w" "method" (func $method (param i32 i32 i32 i32) (result i32)))
 		(import "w" "scheme" (func $scheme (param i32 i32 i32 i32 i32) (result i32)))
 		(import "w" "subscribe" (func $subscribe (param i32) (result i32))) (import "w" "block" (func $block (param i32))) (import "w" "drop-body" (func $drop-body (param i32)))
-		(import "w" "drop-future" (func $drop-future (param i32))) (import "w" "drop-response" (func $drop-response (param i32)))`)
+		(import "w" "drop-future" (func $drop-future (param i32))) (import "w" "drop-response" (func $drop-response (param i32)))
+		(import "w" "drop-request" (func $drop-request (param i32))) (import "w" "drop-stream" (func $drop-stream (param i32)))`)
 }
 
 // answers reads what a script of http printed.
@@ -375,28 +378,44 @@ func TestWorldHTTP(t *testing.T) {
 	})
 }
 
-// TestWorldHTTPDropped makes requests whose bodies are dropped, one after the other: nothing of them stays in the host.
+// TestWorldHTTPDropped makes requests that are dropped with their bodies, one after the other: nothing of them stays in the host.
 func TestWorldHTTPDropped(t *testing.T) {
-	s := &web{}
-	value := s.text(strings.Repeat("v", 1500))
-	s.loop(3000, func() {
-		fmt.Fprintf(&s.body, "(i32.store (i32.const 3004) (call $fields))\n")
-		f := s.slot()
-		s.do(1, fmt.Sprintf("append %s %s %s", f, s.text("x"), value))
-		fmt.Fprintf(&s.body, "(global.set $noted (i32.const 3500)) (i32.store (i32.const 3004) (call $request %s))\n", f)
-		r := s.slot()
-		s.flat(fmt.Sprintf("authority %s (i32.const 1) %s", r, s.text("127.0.0.1")))
-		s.do(4, "body "+r)
-		body := s.slot()
-		s.do(8, "handle "+r+" (i32.const 0) (i32.const 0)")
-		fmt.Fprintf(&s.body, "(i32.store (i32.const 3004) (i32.load (i32.const 3008)))\n")
-		future := s.slot()
-		fmt.Fprintf(&s.body, "(call $drop-body %s) (call $get %s (i32.const 3016)) (call $drop-future %[2]s) (global.set $noted (i32.const 3501))\n", body, future)
-	})
 	h := newHost(t, host.Options{Limits: host.Limits{CPU: 20 * time.Second}})
-	_, err := s.load(t, h).Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"web": httpcap.Allow(httpcap.Rule{Host: "127.0.0.1"})}, WASI: abi.WASI{HTTP: "web"}, Approved: onlyT})
-	if err != nil {
-		t.Error(err)
+	for name, end := range map[string]func(s *web, r, body string){
+		"a body before its end": func(s *web, r, body string) {
+			s.do(8, "handle "+r+" (i32.const 0) (i32.const 0)")
+			fmt.Fprintf(&s.body, "(i32.store (i32.const 3004) (i32.load (i32.const 3008)))\n")
+			future := s.slot()
+			fmt.Fprintf(&s.body, "(call $drop-body %s) (call $get %s (i32.const 3016)) (call $drop-future %[2]s)\n", body, future)
+		},
+		"a request whose body has ended": func(s *web, r, body string) {
+			s.do(4, "stream "+body)
+			out := s.slot()
+			s.do(4, fmt.Sprintf("put %s (i32.const 0) (i32.const 1000)", out))
+			fmt.Fprintf(&s.body, "(call $drop-stream %s)\n", out)
+			s.do(8, "finish "+body+" (i32.const 0) (i32.const 0)")
+			fmt.Fprintf(&s.body, "(call $drop-request %s)\n", r)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &web{}
+			value := s.text(strings.Repeat("v", 1500))
+			s.loop(3000, func() {
+				fmt.Fprintf(&s.body, "(i32.store (i32.const 3004) (call $fields))\n")
+				f := s.slot()
+				s.do(1, fmt.Sprintf("append %s %s %s", f, s.text("x"), value))
+				fmt.Fprintf(&s.body, "(i32.store (i32.const 3004) (call $request %s))\n", f)
+				r := s.slot()
+				s.flat(fmt.Sprintf("authority %s (i32.const 1) %s", r, s.text("127.0.0.1")))
+				s.do(4, "body "+r)
+				end(s, r, s.slot())
+				fmt.Fprintf(&s.body, "(global.set $noted (i32.const 3501))\n")
+			})
+			_, err := s.load(t, h).Do(t.Context(), host.Request{Tool: "t", Env: host.Env{"web": httpcap.Allow(httpcap.Rule{Host: "127.0.0.1"})}, WASI: abi.WASI{HTTP: "web"}, Approved: onlyT})
+			if err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
