@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 )
@@ -158,7 +159,7 @@ var fileHelpers = sync.OnceValue(func() map[string]adapterFunc {
 	for i, n := range fileErrnos {
 		fmt.Fprintf(&errno, "(if (i32.eq (local.get 0) (i32.const %d)) (then (return (i32.const %d))))\n", i, n)
 	}
-	for id, f := range map[string]adapterFunc{
+	maps.Copy(all, map[string]adapterFunc{
 		// Lends memory. What the host allocates meanwhile is in a buffer of the guest, unless that is in the lent memory, where it would not stay.
 		"$lend": {text: fmt.Sprintf(`(func $lend (param $into i32) (param $end i32)
 %s(global.set $into (select (i32.const 0) (local.get $into) (i32.lt_u (local.get $into) (i32.const %d)))) (global.set $end (local.get $end)))`, lend.String(), lent)},
@@ -295,9 +296,7 @@ var fileHelpers = sync.OnceValue(func() map[string]adapterFunc {
     (if (call $get-entries (local.get $k)) (then (call $drop-list (call $get-entries (local.get $k)))))
     (call $set-entries (local.get $k) (i32.const 0))
     (call $set-position (local.get $k) (i64.const 0)))`},
-	} {
-		all[id] = f
-	}
+	})
 	return all
 })
 
