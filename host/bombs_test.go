@@ -479,6 +479,9 @@ func init() {
 			return cat(loads, times(n, get(0), []byte{0x04, 0x40, 0x0b}), loads)
 		})},
 		{"jumps with locals", 100, 500, jumpsWithLocals},
+		{"jumps with a local each", 4000, 16, bodyOf(func(n, w int) []byte {
+			return cat([]byte{0x02, 0x40}, each(n, func(i int) []byte { return cat([]byte{0x23, 0}, set(i%w), []byte{0x23, 0, 0x0d, 0}) }), []byte{0x0b}, writeGlobals(w))
+		})},
 		{"jumps with fewer locals", 200, 200, jumpsWithLocals},
 		{"jumps with few locals", 1000, 80, jumpsWithLocals},
 		{"tables of jumps with locals", 200, 500, tablesWithLocals},

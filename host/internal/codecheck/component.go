@@ -95,6 +95,7 @@ type sum struct {
 	sections  int           // of all of them
 	start     time.Duration // the longest start of one instance of a module
 	time      time.Duration
+	crossed   time.Duration  // the part of perCrossed
 	kept      int64          // bytes that stay until the end
 	working   [Threads]int64 // bytes for the functions that need the most
 }
@@ -109,7 +110,7 @@ func (c *sum) cost() Cost {
 	for _, w := range c.working {
 		memory += w
 	}
-	return Cost{max(c.time, time.Duration(float64(memory)/MemoryPerSecond*float64(time.Second))), memory}
+	return Cost{max(c.time+c.crossed, time.Duration(float64(memory)/MemoryPerSecond*float64(time.Second))), memory}
 }
 
 func (c *sum) err() error {
@@ -164,6 +165,15 @@ var (
 // perMerged is the time in nanoseconds for each pair of a value on a jump and a value that jumps to any place in the function merge.
 const perMerged = 0.16
 
+// A function with thousands of jumps, each of which passes a few values, takes the time of each pair of a jump and a value on a jump, for some
+// numbers of variables and not for others. fewJumps are free, because compiled code has them everywhere. The whole component pays at most
+// mostCrossed: it compiles in a process of its own then, which ends in time, and SpiderMonkey has many such functions that take little.
+const (
+	perCrossed  = 6.0 // nanoseconds
+	fewJumps    = 300
+	mostCrossed = time.Second
+)
+
 // pressureKept is the part of the pressure on registers of a value that waits for a computation.
 const pressureKept = 3.75
 
@@ -215,6 +225,7 @@ func (c *sum) function(f function, locals int) {
 	took += time.Duration(square + float64(f.joins)*(float64(perJoin.time)+perMerged*float64(f.merged)) + float64(f.held)*float64(perHeld.time) + float64(f.stacked)*float64(perStacked.time) + float64(f.nested)*float64(perNest.time) + float64(f.again)*(float64(perAgain.time)+waiting*float64(perWaiting.time)))
 	working += int64(square*0.02 + float64(f.joins)*float64(perJoin.bytes) + float64(f.held)*float64(perHeld.bytes) + float64(f.stacked)*float64(perStacked.bytes) + float64(f.again)*float64(perAgain.bytes))
 	c.spend(took, perFunc.bytes+working/16)
+	c.crossed = min(mostCrossed, c.crossed+time.Duration(min(perCrossed*float64(max(0, f.merging-fewJumps))*float64(f.joins), float64(mostCrossed))))
 	least := 0
 	for i, w := range c.working {
 		if w < c.working[least] {

@@ -76,6 +76,7 @@ type function struct {
 	values  int   // that are passed to and from calls, and returned
 	joins   int   // values that may be different on jumps to the same place, for each jump
 	merged  int   // the same, once for each place
+	merging int   // jumps to places with such values
 	rounds  int   // variables set in a loop, for each loop
 	held    int   // variables, for each jump and block
 	stacked int   // values on the stack of operands, for each jump and block
@@ -169,6 +170,9 @@ func (m *moduleCost) instructions(r *wasmbin.Reader, locals, results int) (f fun
 				}
 				if l.jumps > 0 {
 					f.merged += l.width + changed
+					if l.width+changed > 0 {
+						f.merging += l.jumps
+					}
 					f.joins += (l.jumps + 1) * (l.width + changed + 4*max(0, l.width-1)) // several values may come from the same variables
 				}
 				if l.loop {
