@@ -121,8 +121,15 @@ func (m *coreModule) oldFuncs() []string {
 	return old
 }
 
+// withWASI is a world that can also import the interfaces of WASI that adapters use.
+func withWASI(world *abi.World) *abi.World {
+	more := *world
+	more.Imports = slices.Concat(world.Imports, wasi().Interfaces())
+	return &more
+}
+
 // linkTo makes the linkage of a component that uses these functions of the world, and of preview 1 by an adapter, which is nil if it uses
-// none.
+// none. An adapter needs a world withWASI.
 func linkTo(world *abi.World, used map[string]bool, a *adapter, s start) (*linkage, error) {
 	if a != nil {
 		a.ticks = max(a.ticks, s.ticks)
@@ -134,7 +141,7 @@ func linkTo(world *abi.World, used map[string]bool, a *adapter, s start) (*linka
 		}
 	}
 	pruned := &abi.World{Name: world.Name, Exports: world.Exports, ExportFuncs: world.ExportFuncs}
-	for _, i := range slices.Concat(world.Imports, wasi().Interfaces()) {
+	for _, i := range world.Imports {
 		part := *i
 		part.Funcs = nil
 		for _, f := range i.Funcs {
@@ -149,14 +156,14 @@ func linkTo(world *abi.World, used map[string]bool, a *adapter, s start) (*linka
 
 // link finds the functions of the world and of WASI that a module imports. The adapter is nil if it imports none of preview 1.
 func (m *coreModule) link(world *abi.World, s start) (*linkage, *adapter, error) {
-	isWASI := func(name string) bool { // what the adapter imports is not for the module
-		of, _, _ := strings.Cut(name, "#")
-		return wasi().Interface(of) != nil
-	}
 	old := m.oldFuncs()
 	var a *adapter
 	if len(old) > 0 {
-		a = newAdapter(old, usesFiles(old))
+		a, world = newAdapter(old, usesFiles(old)), withWASI(world)
+	}
+	isWASI := func(name string) bool { // what the adapter imports is not for the module
+		of, _, _ := strings.Cut(name, "#")
+		return a != nil && wasi().Interface(of) != nil
 	}
 	used := map[string]bool{}
 	for name := range m.imports {

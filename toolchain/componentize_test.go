@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/wasmbin"
+	"github.com/stilehost/stile/wit"
 )
 
 // sound is a module that becomes a component.
@@ -116,6 +118,19 @@ func TestComponentizeForged(t *testing.T) {
 		if component, err := Componentize(anyWorld, forged); !errors.As(err, new(*CoreError)) {
 			t.Errorf("%s: %d bytes, %v", name, len(component), err)
 		}
+	}
+}
+
+// A world can have interfaces of WASI, which the adapter imports for others. In a module without preview 1 they are the world's.
+func TestComponentizeWorldOfWASI(t *testing.T) {
+	known, err := abi.ParseCapability(wit.Capability(), wit.Extension(), `package wasi:cli@0.2.0; interface stdout { get-stdout: func() -> u32; }`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := `(import "wasi:cli/stdout@0.2.0" "get-stdout" (func (result i32)))`
+	component, err := Componentize(ExtensionWorld(known), wat(t, core(own, "", "")))
+	if err != nil || !bytes.Contains(component, []byte("get-stdout")) {
+		t.Errorf("%d bytes, %v", len(component), err)
 	}
 }
 

@@ -305,7 +305,7 @@ func (p *plugin) componentize(world *abi.World) ([]byte, error) {
 	if old := p.module.oldFuncs(); len(old) > 0 {
 		a = newAdapter(old, false) // a plug-in has no files
 	}
-	l, err := linkTo(world, used, a, start{})
+	l, err := linkTo(withWASI(world), used, a, start{})
 	if err != nil {
 		return nil, err
 	}
