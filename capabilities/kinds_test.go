@@ -26,6 +26,9 @@ import (
 // own are the folders that may distinguish kinds: their own.
 var own = []string{"capabilities", "capability", "examples", "bench", "host", "guest-sdk"}
 
+// translating are the files that turn imports of another contract into functions of capabilities. They see no grant.
+var translating = []string{"toolchain/extism.go"}
+
 // TestNoSwitch checks that outside the folders of the kinds, no code checks the kind of a grant. It calls the grant.
 func TestNoSwitch(t *testing.T) {
 	seen := 0
@@ -34,7 +37,7 @@ func TestNoSwitch(t *testing.T) {
 		if slices.Contains(own, top) {
 			return fs.SkipDir
 		}
-		if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+		if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || slices.Contains(translating, path) {
 			return err
 		}
 		seen++
