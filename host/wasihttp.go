@@ -546,9 +546,9 @@ func httpFuncs(all map[string]worldFunc) {
 		}
 		return abi.Variant{}, err
 	})
-	pure("[static]response-outparam.set", "func(own<response-outparam>,result<own<outgoing-response>,variant>)", func(o *httpOp) (abi.Value, error) {
+	all[types+"[static]response-outparam.set"] = worldFunc{shape: "func(own<response-outparam>,result<own<outgoing-response>,variant>)", says: "ends the call", answer: func(*call, *abi.Func, []abi.Value) (abi.Value, error) {
 		return nil, &TrapError{Reason: "wasi:http/types#[static]response-outparam.set: a component answers no requests of http here"}
-	})
+	}}
 }
 
 // httpTrailers are those of a response, which are not passed on.
