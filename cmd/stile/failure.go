@@ -42,7 +42,7 @@ type failure struct {
 	settable bool
 	// Unbound is the binding that the tool used and does not have.
 	Unbound string `json:"unbound,omitempty"`
-	// bindable is set if the command has --bind. manifest is the manifest beside the source that binds Unbound.
+	// bindable is set if the command has --bind. manifest is the manifest beside the source that binds what is missing.
 	bindable bool
 	bare     bool // see boundError
 	manifest string
@@ -125,9 +125,11 @@ func (s *streams) report(err error, json bool) int {
 			text += "\nThis flag would bind it, with a kind that stile run --help lists:\n    --bind " + f.Unbound + "=..."
 			part = "\nSo would this part of the manifest:"
 		}
-		text += part + fmt.Sprintf("\n    \"bindings\": { %q: { ... } }", f.Unbound)
+		if f.Denial == nil { // a denial has the whole line
+			text += part + fmt.Sprintf("\n    \"bindings\": { %q: { ... } }", f.Unbound)
+		}
 	}
-	if f.Denial != nil && f.Denial.Remedy != "" {
+	if f.Denial != nil && f.Denial.Remedy != "" && f.manifest == "" {
 		remedy := "This line of the manifest"
 		if strings.HasPrefix(f.Denial.Remedy, "stile ") {
 			remedy = "This command"
@@ -214,6 +216,9 @@ func (f *failure) deny(err error, d abi.Denial, above *lifecycle.CeilingError) {
 	f.Message = d.Text()
 	if bound := (*boundError)(nil); errors.As(err, &bound) {
 		f.Bind = bound.remedy(d)
+		if bound.file != "" && strings.HasPrefix(d.Operation, "use ") && !bound.binds(d.Binding) {
+			f.Unbound, f.manifest = d.Binding, manifestThatBinds(bound.file, d.Binding)
+		}
 		if tool, _, _ := strings.Cut(d.Operation, ":"); bound.bare && (d.Binding != ladder.ToolsBinding || isOfLadder(tool)) {
 			return
 		}

@@ -47,6 +47,11 @@ func (e *boundError) remedy(d abi.Denial) string {
 	return ""
 }
 
+// binds reports whether the command line binds the name.
+func (e *boundError) binds(name string) bool {
+	return slices.ContainsFunc(e.specs, func(spec string) bool { return strings.HasPrefix(spec, name+"=") })
+}
+
 // flagOf writes a flag. It quotes the value for a shell, because a guest chose part of the text and a person may paste it.
 func flagOf(name, value string) string {
 	return "--" + name + " '" + strings.ReplaceAll(value, "'", `'\''`) + "'"

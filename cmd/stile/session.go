@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"math"
@@ -339,6 +340,8 @@ func entryHint(dir string) string {
 func (n *session) withSource(ctx context.Context, file string, w wants, use func(*toolchain.Toolchain, toolchain.Source) error) (err error) {
 	info, err := os.Stat(file)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && filepath.Ext(file) == "":
+		return usagef("%s: no such file; name a source or a component, such as %[1]s.ts. If it is a stored extension, stile ext call calls its tools", line(file, 200))
 	case err != nil:
 		return &usageError{err}
 	case info.IsDir():
