@@ -19,9 +19,9 @@ import (
 // "[resource-drop]bucket"), exports those of the world ("stile:extension/tools@0.1.0#call"), its memory as "memory" and its
 // allocator as "cabi_realloc". The component imports the functions that the module imports and no others.
 //
-// The module may also import WASI preview 1. The component then has an adapter that has no files, no network, no arguments and no
-// environment, and that imports WASI 0.2 for what the module uses of: standard output and error, clocks, random numbers and exit. If
-// the module exports "_initialize", each instance runs it first. Exports named "cabi_post_..." are not called.
+// The module may also import WASI preview 1. The component then has an adapter that has no network, no arguments and no environment,
+// and that imports WASI 0.2 for what the module uses of: standard output and error, clocks, random numbers, exit, and the files that a
+// call names. If the module exports "_initialize", each instance runs it first. Exports named "cabi_post_..." are not called.
 //
 // An Extism plug-in, which imports from "extism:host/env", exports other names: each exported function without parameters is a tool. See
 // [ExtismHTTP] for the bindings that it uses.

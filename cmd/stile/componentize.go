@@ -30,7 +30,7 @@ type componentizeCommand struct {
 func (*componentizeCommand) Help() string {
 	return `The module exports the functions of stile:extension/tools, cabi_realloc and its memory, and imports functions of capability interfaces, as wit-bindgen names them. docs/languages.md has the details, and shows how to build one with Go.
 
-A module that imports WASI preview 1 gets an adapter without authority. It has standard output and error, clocks, random numbers and exit, as the host's empty WASI world answers them, and no files, network, arguments or environment. The component imports only what the module uses.
+A module that imports WASI preview 1 gets an adapter without authority. It has standard output and error, clocks, random numbers and exit, as the host's empty WASI world answers them, and no network, arguments or environment. It has files only where a call names a workspace for WASI, as stile run --wasi-fs does, and a plug-in has none. The component imports only what the module uses.
 
 If the module exports _initialize, the command runs it, without any capability, and the component holds the memory as it is afterwards. Calls begin there. Output that it writes meanwhile goes to stderr. If a copy of that memory could differ from what a call would have, for example because the initialization reads the date, every call runs it instead. The command says which, and stile inspect does too.
 
