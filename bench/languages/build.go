@@ -78,13 +78,17 @@ func do(ctx context.Context, dir string, env []string, program string, args ...s
 	return strings.TrimSpace(line), nil
 }
 
-// componentize makes a component of a core module.
+// componentize makes a component of a core module, as stile componentize does.
 func (w *workplace) componentize(file string) ([]byte, error) {
 	core, err := os.ReadFile(file) //nolint:gosec // a toolchain wrote it
 	if err != nil {
 		return nil, err
 	}
-	return toolchain.Componentize(toolchain.ExtensionWorld(w.host.WIT()), core)
+	made, err := toolchain.Preinitialize(context.Background(), toolchain.ExtensionWorld(w.host.WIT()), core)
+	if err != nil {
+		return nil, err
+	}
+	return made.Component, nil
 }
 
 func buildTypeScript(ctx context.Context, w *workplace) (_ []byte, err error) {
