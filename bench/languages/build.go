@@ -79,12 +79,12 @@ func do(ctx context.Context, dir string, env []string, program string, args ...s
 }
 
 // componentize makes a component of a core module, as stile componentize does.
-func (w *workplace) componentize(file string) ([]byte, error) {
+func (w *workplace) componentize(ctx context.Context, file string) ([]byte, error) {
 	core, err := os.ReadFile(file) //nolint:gosec // a toolchain wrote it
 	if err != nil {
 		return nil, err
 	}
-	made, err := toolchain.Preinitialize(context.Background(), toolchain.ExtensionWorld(w.host.WIT()), core)
+	made, err := toolchain.Preinitialize(ctx, toolchain.ExtensionWorld(w.host.WIT()), core)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func buildRust(ctx context.Context, w *workplace) ([]byte, error) {
 	if _, err := do(ctx, "", nil, cargo, "build", "--quiet", "--locked", "--release", "--target", target, "--manifest-path", w.example("rust", "Cargo.toml"), "--target-dir", w.dir); err != nil {
 		return nil, err
 	}
-	return w.componentize(filepath.Join(w.dir, target, "release", "notes.wasm"))
+	return w.componentize(ctx, filepath.Join(w.dir, target, "release", "notes.wasm"))
 }
 
 func buildC(ctx context.Context, w *workplace) ([]byte, error) {
@@ -140,7 +140,7 @@ func buildC(ctx context.Context, w *workplace) ([]byte, error) {
 		"-I", sdk, "-o", core, w.example("c", "notes.c"), filepath.Join(sdk, "stile.c")); err != nil {
 		return nil, err
 	}
-	return w.componentize(core)
+	return w.componentize(ctx, core)
 }
 
 func buildGo(ctx context.Context, w *workplace) ([]byte, error) {
@@ -156,7 +156,7 @@ func buildGo(ctx context.Context, w *workplace) ([]byte, error) {
 	if _, err := do(ctx, w.example("go"), env, program, "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", core, "."); err != nil {
 		return nil, err
 	}
-	return w.componentize(core)
+	return w.componentize(ctx, core)
 }
 
 func buildJavaScript(ctx context.Context, w *workplace) ([]byte, error) {
