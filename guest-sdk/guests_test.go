@@ -327,24 +327,35 @@ func TestDrawsTypeScript(t *testing.T) {
 	testRecordedDraws(t, c)
 }
 
-// What the Go runtime needs works, and what a guest must not have is not there.
-func TestGo(t *testing.T) {
-	c := newLanguages(t).golang(t, filepath.Join("testdata", "go"))
+// environment is what a guest of testdata gets. logged tells what it wrote to the console so far.
+func environment(t *testing.T) (env host.Env, logged func() string) {
+	t.Helper()
 	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "kv.db"), kv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer closed(t, store)
+	t.Cleanup(func() { closed(t, store) })
 	var mu sync.Mutex
-	var logged []string
-	env := host.Env{
+	var lines []string
+	env = host.Env{
 		"data": store.Bucket("data"), "blobs": blob.NewStore(blob.StoreOptions{}), "random": random.System(), "clock": clock.System(),
 		"console": console.To(func(level console.Level, message string) {
 			mu.Lock()
 			defer mu.Unlock()
-			logged = append(logged, fmt.Sprint(level, ": ", message))
+			lines = append(lines, fmt.Sprint(level, ": ", message))
 		}),
 	}
+	return env, func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Join(lines, "\n")
+	}
+}
+
+// What the Go runtime needs works, and what a guest must not have is not there.
+func TestGo(t *testing.T) {
+	c := newLanguages(t).golang(t, filepath.Join("testdata", "go"))
+	env, logged := environment(t)
 	for _, test := range []struct{ tool, input, output, kind, message string }{
 		{"prints", "{}", "null", "", ""},
 		{"panics", "{}", "", "guest", "the panic's text"},
@@ -371,11 +382,9 @@ func TestGo(t *testing.T) {
 			t.Errorf("%s: %s, want %s", test.tool, out, test.output)
 		}
 	}
-	mu.Lock()
-	if all := strings.Join(logged, "\n"); !strings.Contains(all, "to stdout") || !strings.Contains(all, "to stderr") {
+	if all := logged(); !strings.Contains(all, "to stdout") || !strings.Contains(all, "to stderr") {
 		t.Errorf("the console has %q", all)
 	}
-	mu.Unlock()
 	testDraws(t, c)
 	testRecordedDraws(t, c)
 	if out, err := c.Call(t.Context(), "random", []byte("{}"), nil); err == nil || !strings.Contains(err.Error(), "random") {

@@ -2,21 +2,14 @@ package guests
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/stilehost/stile/capabilities/blob"
-	"github.com/stilehost/stile/capabilities/clock"
-	"github.com/stilehost/stile/capabilities/console"
-	"github.com/stilehost/stile/capabilities/kv"
-	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/host"
 )
 
@@ -78,21 +71,7 @@ func TestRust(t *testing.T) {
 func testRust(t *testing.T, l *languages, target string) {
 	t.Helper()
 	c := l.rust(t, target, filepath.Join("testdata", "rust"), "guest")
-	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "kv.db"), kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closed(t, store)
-	var mu sync.Mutex
-	var logged []string
-	env := host.Env{
-		"data": store.Bucket("data"), "blobs": blob.NewStore(blob.StoreOptions{}), "random": random.System(), "clock": clock.System(),
-		"console": console.To(func(level console.Level, message string) {
-			mu.Lock()
-			defer mu.Unlock()
-			logged = append(logged, fmt.Sprint(level, ": ", message))
-		}),
-	}
+	env, logged := environment(t)
 	definitions, err := c.Tools(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -170,9 +149,7 @@ func testRust(t *testing.T, l *languages, target string) {
 			t.Errorf("%s %s: %s, want %s", test.tool, test.input, out, test.output)
 		}
 	}
-	mu.Lock()
-	all := strings.Join(logged, "\n")
-	mu.Unlock()
+	all := logged()
 	if printed := strings.Contains(all, "to stdout") && strings.Contains(all, "to stderr") && strings.Contains(all, "unfinished") && strings.Contains(all, "before"); printed != std {
 		t.Errorf("the console has %q", all)
 	}
