@@ -46,21 +46,24 @@ class Tools(exports.Tools):
         })
 `
 
-// TestLongPython makes a component of a Python program, and calls it. Its longest function has 420,000 bytes: it adjusts addresses.
-func TestLongPython(t *testing.T) {
-	program, err := exec.LookPath("componentize-py")
-	if err != nil {
-		t.Skip("componentize-py is not installed; to install it: pip install componentize-py==0.25.1")
-	}
-	contract, err := filepath.Abs("../wit")
+// contract is the folder of the WIT.
+func contract(t *testing.T) string {
+	t.Helper()
+	folder, err := filepath.Abs("../wit")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return folder
+}
+
+// made is the component that a program makes of a source file.
+func made(t *testing.T, name, source, program string, args ...string) []byte {
+	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "app.py"), []byte(pythonApp), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), program, "-d", contract, "-w", "extension", "componentize", "app", "-o", "app.wasm")
+	cmd := exec.CommandContext(t.Context(), program, append(args, "-o", "app.wasm")...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -69,6 +72,16 @@ func TestLongPython(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return wasm
+}
+
+// TestLongPython makes a component of a Python program, and calls it. Its longest function has 420,000 bytes: it adjusts addresses.
+func TestLongPython(t *testing.T) {
+	program, err := exec.LookPath("componentize-py")
+	if err != nil {
+		t.Skip("componentize-py is not installed; to install it: pip install componentize-py==0.25.1")
+	}
+	wasm := made(t, "app.py", pythonApp, program, "-d", contract(t), "-w", "extension", "componentize", "app")
 	e := strict()
 	e.check(t, "a component of componentize-py", wasm)
 	e.report(t, 1)
@@ -126,23 +139,7 @@ func TestLongJavaScript(t *testing.T) {
 	if err != nil {
 		t.Skip("componentize-js is not installed; to install it: npm install -g @bytecodealliance/componentize-js@0.23.0")
 	}
-	contract, err := filepath.Abs("../wit")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "app.js"), []byte(javascriptApp), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), program, "app.js", "-w", contract, "-n", "extension", "-o", "app.wasm")
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	wasm, err := os.ReadFile(filepath.Join(dir, "app.wasm"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	wasm := made(t, "app.js", javascriptApp, program, "app.js", "-w", contract(t), "-n", "extension")
 	h := newHostWith(t, Options{Limits: Limits{Wall: 5 * time.Minute}})
 	c, err := h.Load(t.Context(), wasm)
 	if err != nil {
