@@ -133,7 +133,7 @@ type Kit struct {
 	mu         sync.Mutex
 	closed     bool
 	components map[string]*host.Component      // by the name of a set
-	evaluators map[string]*toolchain.Evaluator // by the bindings of the code
+	evaluators map[string]*toolchain.Evaluator // by the bindings and parts of the code
 	packaged   *packaged
 	catalogs   map[string]*tools.Catalog // by the names of their tools
 }
@@ -198,10 +198,10 @@ func (k *Kit) recorder() host.Recorder {
 	return k.options.Recorder
 }
 
-// evaluator returns what runs code whose env has these capabilities.
-func (k *Kit) evaluator(ctx context.Context, env host.Env) (*toolchain.Evaluator, error) {
+// evaluator returns what runs code whose env has these capabilities and which needs these parts.
+func (k *Kit) evaluator(ctx context.Context, env host.Env, parts toolchain.Parts) (*toolchain.Evaluator, error) {
 	bindings := interfaces(env)
-	key := keyOf(bindings)
+	key := keyOf(bindings) + fmt.Sprintln(parts)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if e := k.evaluators[key]; e != nil || k.closed {
@@ -211,7 +211,7 @@ func (k *Kit) evaluator(ctx context.Context, env host.Env) (*toolchain.Evaluator
 	if err != nil {
 		return nil, err
 	}
-	e, err := t.Evaluator(ctx, bindings)
+	e, err := t.Evaluator(ctx, bindings, parts)
 	if err != nil {
 		return nil, err
 	}

@@ -223,7 +223,7 @@ func (l *Ladder) Run(ctx context.Context, c Code) (host.Result, error) {
 	}
 	var evaluator *toolchain.Evaluator
 	if len(modules) == 0 {
-		evaluator, err = l.kit.evaluator(ctx, env)
+		evaluator, err = l.kit.evaluator(ctx, env, toolchain.PartsOf(body))
 	} else {
 		var done func()
 		if evaluator, done, err = l.withPackages(ctx, c.Text, modules, env); err == nil {

@@ -3,6 +3,7 @@ package ladder
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
@@ -69,7 +70,8 @@ func (l *Ladder) withPackages(ctx context.Context, text string, modules []string
 		}
 	}
 	bindings := interfaces(env)
-	key := keyOf(bindings) + strings.Join(modules, "\n") + "\n" + sha256hex.Of(lock)
+	parts := toolchain.PartsOf(text)
+	key := keyOf(bindings) + fmt.Sprintln(parts) + strings.Join(modules, "\n") + "\n" + sha256hex.Of(lock)
 	return l.kit.packaged.get(ctx, l.options.User, key, func() (*toolchain.Evaluator, error) {
 		if p := l.options.Packages; p != nil {
 			if err := p.Count(ctx); err != nil {
@@ -80,7 +82,7 @@ func (l *Ladder) withPackages(ctx context.Context, text string, modules []string
 		if err != nil {
 			return nil, err
 		}
-		e, err := t.EvaluatorWith(ctx, bindings, toolchain.Source{FS: npm.Tree(tree, packages), Entry: packagesFile})
+		e, err := t.EvaluatorWith(ctx, bindings, toolchain.Source{FS: npm.Tree(tree, packages), Entry: packagesFile}, parts)
 		if err == nil {
 			l.kit.keep(ctx, e.Wasm())
 		}

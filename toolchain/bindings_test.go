@@ -141,7 +141,7 @@ func TestValuesCrossBothWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := testImager(t, imageLimits{})
-	img, _, err := m.extension(t.Context(), testBase(t, m), testDescriptor(t, l), code, "extension.js", false)
+	img, _, err := m.extension(t.Context(), testBase(t, m), nil, testDescriptor(t, l), code, "extension.js", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +290,7 @@ func BenchmarkAssemble(b *testing.B) {
 	m := testImager(b, imageLimits{})
 	base := testBase(b, m)
 	l := testLinkage(b, "env", "kv")
-	img, _, err := m.extension(b.Context(), base, testDescriptor(b, l), oneTool(""), "extension.js", false)
+	img, _, err := m.extension(b.Context(), base, nil, testDescriptor(b, l), oneTool(""), "extension.js", false)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -62,6 +62,7 @@ type Toolchain struct {
 	// What is made on first use:
 	images *imager
 	bases  map[baseKind]*baseImage
+	parts  map[string]partCode // by name
 }
 
 // New obtains the engine, adds it to the host and makes the base image. Without a cache, that takes a few seconds and needs npm. With a
@@ -70,7 +71,7 @@ type Toolchain struct {
 func New(ctx context.Context, h *host.Host, o Options) (*Toolchain, error) {
 	t := &Toolchain{
 		host: h, bundler: slices.Clone(o.Bundler), obtain: engineOptions{file: o.Engine, progress: o.Progress}, log: o.Logger,
-		bases: map[baseKind]*baseImage{},
+		bases: map[baseKind]*baseImage{}, parts: map[string]partCode{},
 	}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
@@ -134,6 +135,11 @@ func (t *Toolchain) wholeEngine(ctx context.Context) (*wholeEngine, error) {
 func (t *Toolchain) imager(ctx context.Context) (*imager, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.imagerLocked(ctx)
+}
+
+// imagerLocked is imager for callers that hold t.mu.
+func (t *Toolchain) imagerLocked(ctx context.Context) (*imager, error) {
 	if t.images != nil {
 		return t.images, nil
 	}
@@ -274,23 +280,28 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	if err != nil {
 		return nil, err
 	}
-	kind := baseFor(linkage, b)
+	wanted := partsFor(b.Uses)
+	kind := baseFor(linkage, b, wanted)
 	base, err := t.baseDigest(ctx, kind)
 	if err != nil {
 		return nil, err
 	}
-	parts := [][]byte{[]byte(t.engine), []byte(base), []byte(outline(linkage, t.engine)), []byte(strconv.FormatBool(standalone)), descriptor, b.code, b.sourceMap}
+	more, err := t.partsDigest(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	keys := [][]byte{[]byte(t.engine), []byte(base + more), []byte(outline(linkage, t.engine)), []byte(strconv.FormatBool(standalone)), descriptor, b.code, b.sourceMap}
 	for _, f := range b.files {
-		parts = append(parts, []byte(f.path), f.sha256[:])
+		keys = append(keys, []byte(f.path), f.sha256[:])
 	}
 	if s.Large {
-		parts = append(parts, []byte("large"))
+		keys = append(keys, []byte("large"))
 	}
 	var key strings.Builder
-	for _, p := range parts {
-		key.WriteString(sha256hex.Of(p))
+	for _, k := range keys {
+		key.WriteString(sha256hex.Of(k))
 	}
-	build := func() ([]byte, error) { return t.assemble(ctx, s, b, kind, linkage, descriptor, standalone) }
+	build := func() ([]byte, error) { return t.assemble(ctx, s, b, kind, wanted, linkage, descriptor, standalone) }
 	if t.cache == nil {
 		return build()
 	}
@@ -331,12 +342,16 @@ func link(world *abi.World, bindings map[string]string, sourceMap string) (l *li
 	return l, descriptor, nil
 }
 
-func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, kind baseKind, l *linkage, descriptor []byte, standalone bool) ([]byte, error) {
+func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, kind baseKind, wanted []part, l *linkage, descriptor []byte, standalone bool) ([]byte, error) {
 	base, images, err := t.baseImage(ctx, kind)
 	if err != nil {
 		return nil, err
 	}
-	img, used, err := images.extension(ctx, base, descriptor, b.code, host.BundleName, s.Large)
+	parts, err := t.partCodes(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	img, used, err := images.extension(ctx, base, parts, descriptor, b.code, host.BundleName, s.Large)
 	if err != nil {
 		return nil, explainImage(err, b.sourceMap)
 	}
@@ -439,8 +454,8 @@ func explainImage(err error, sourceMap []byte) error {
 }
 
 // baseFor is the base image of an extension: the larger one if the extension can reach what the smaller one lacks.
-func baseFor(l *linkage, b *bundled) baseKind {
-	if slices.ContainsFunc(netWords, b.Uses) ||
+func baseFor(l *linkage, b *bundled, wanted []part) baseKind {
+	if slices.ContainsFunc(netWords, b.Uses) || slices.ContainsFunc(wanted, func(p part) bool { return p.net }) ||
 		slices.ContainsFunc(l.imports, func(i *abi.Interface) bool { return sugars()[kindOf(i.Name)].Net && len(i.Funcs) > 0 }) {
 		return baseNet
 	}

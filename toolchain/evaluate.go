@@ -40,24 +40,24 @@ type Evaluator struct {
 }
 
 // Evaluator returns an [Evaluator] for sources whose env has these bindings, as in [Source]. If bindings is nil, sources can
-// use all interfaces that the host knows.
-func (t *Toolchain) Evaluator(ctx context.Context, bindings map[string]string) (*Evaluator, error) {
-	return t.newEvaluator(ctx, bindings, nil)
+// use all interfaces that the host knows. Code for which [PartsOf] returns true needs an evaluator with parts.
+func (t *Toolchain) Evaluator(ctx context.Context, bindings map[string]string, parts Parts) (*Evaluator, error) {
+	return t.newEvaluator(ctx, bindings, nil, parts)
 }
 
 // EvaluatorWith is [Toolchain.Evaluator] for programs that import packages. The entry of the source is a [PackagesModule]: it is bundled and
 // evaluated once, without any capability, and all calls find the packages in their image. [BodyImports] makes code use them. Errors
 // that come from the packages are those of [Toolchain.Build].
-func (t *Toolchain) EvaluatorWith(ctx context.Context, bindings map[string]string, packages Source) (*Evaluator, error) {
+func (t *Toolchain) EvaluatorWith(ctx context.Context, bindings map[string]string, packages Source, parts Parts) (*Evaluator, error) {
 	b, err := t.bundleOnce(ctx, packages)
 	if err != nil {
 		return nil, err
 	}
-	return t.newEvaluator(ctx, bindings, b)
+	return t.newEvaluator(ctx, bindings, b, parts || Parts(len(partsFor(b.Uses)) > 0))
 }
 
-func (t *Toolchain) newEvaluator(ctx context.Context, bindings map[string]string, packages *bundled) (*Evaluator, error) {
-	wasm, err := t.assembleEvaluator(ctx, bindings, packages)
+func (t *Toolchain) newEvaluator(ctx context.Context, bindings map[string]string, packages *bundled, parts Parts) (*Evaluator, error) {
+	wasm, err := t.assembleEvaluator(ctx, bindings, packages, parts)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (t *Toolchain) newEvaluator(ctx context.Context, bindings map[string]string
 	return &Evaluator{c, wasm, t.bundler}, nil
 }
 
-func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]string, packages *bundled) ([]byte, error) {
+func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]string, packages *bundled, with Parts) ([]byte, error) {
 	world, err := t.world(interfacesOf(bindings), func(string) bool { return true })
 	if err != nil {
 		return nil, err
@@ -82,19 +82,31 @@ func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]s
 	if err != nil {
 		return nil, err
 	}
-	parts := t.engine + base + sha256hex.Of([]byte(outline(linkage, t.engine))) + sha256hex.Of(descriptor) + sha256hex.Of([]byte(sdk))
+	var wanted []part
+	if with {
+		wanted = parts // all of them, so that there are two components for the same bindings and not one for each set of parts
+	}
+	partsDigest, err := t.partsDigest(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	recipe := t.engine + base + partsDigest + sha256hex.Of([]byte(outline(linkage, t.engine))) + sha256hex.Of(descriptor) + sha256hex.Of([]byte(sdk))
 	var more [][]byte
 	if packages != nil {
-		parts += sha256hex.Of(packages.code)
+		recipe += sha256hex.Of(packages.code)
 		more = [][]byte{packages.code}
 	}
-	key := sha256hex.Of([]byte(parts))
+	key := sha256hex.Of([]byte(recipe))
 	return t.cached(ctx, "evaluator", key, func() ([]byte, error) {
 		base, images, err := t.baseImage(ctx, baseEvaluator)
 		if err != nil {
 			return nil, err
 		}
-		img, _, err := images.extension(ctx, base, descriptor, []byte(sdk), sdkName, false, more...)
+		codes, err := t.partCodes(ctx, wanted)
+		if err != nil {
+			return nil, err
+		}
+		img, _, err := images.extension(ctx, base, codes, descriptor, []byte(sdk), sdkName, false, more...)
 		if err != nil && packages != nil {
 			err = explainImage(err, packages.sourceMap)
 		}

@@ -110,7 +110,7 @@ func BenchmarkCall(b *testing.B) {
 // BenchmarkEvaluate measures the way from source text to result, and each half of it. The metrics are medians.
 func BenchmarkEvaluate(b *testing.B) {
 	t, request := benched(b)
-	e, err := t.Evaluator(b.Context(), map[string]string{"clock": clock.Interface, "random": random.Interface, "console": console.Interface})
+	e, err := t.Evaluator(b.Context(), map[string]string{"clock": clock.Interface, "random": random.Interface, "console": console.Interface}, false)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func newEvaluator(t testing.TB, limits host.Limits) (*toolchain.Toolchain, *tool
 	_, tools := newToolchain(t, host.Options{Limits: limits})
 	e, err := tools.Evaluator(t.Context(), map[string]string{
 		"clock": clock.Interface, "random": random.Interface, "console": console.Interface, "store": "stile:capability/kv@0.1.0",
-	})
+	}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestEvaluateNeedsAnEvaluator(t *testing.T) {
 // TestEvaluateManyAtOnce runs calls with different code at the same time. Each uses its own code, whatever its interfaces.
 func TestEvaluateManyAtOnce(t *testing.T) {
 	_, tools := newToolchain(t, host.Options{})
-	e, err := tools.Evaluator(t.Context(), nil)
+	e, err := tools.Evaluator(t.Context(), nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func TestExports(t *testing.T) {
 	}
 	m := testImager(t, imageLimits{})
 	base := baseOf(t, m, prelude)
-	img, _, err := m.extension(t.Context(), base, testDescriptor(t, l), []byte("export default 1"), "extension.js", false)
+	img, _, err := m.extension(t.Context(), base, nil, testDescriptor(t, l), []byte("export default 1"), "extension.js", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,13 +64,13 @@ func TestImmortalImages(t *testing.T) {
 	limits := imageLimits{cpu: 5 * time.Minute, memory: 512 << 20}
 	mortal := imagerOf(t, splitWhole, cachetest.Open(t).Do, limits)
 	mortalBase := testLaidOutBase(t, mortal)
-	unchanged, _, err := mortal.evaluated(t.Context(), mortalBase, testDescriptor(t, l), b.code, "extension.js", false)
+	unchanged, _, err := mortal.evaluated(t.Context(), mortalBase, nil, testDescriptor(t, l), b.code, "extension.js", false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := testImager(t, limits)
 	base := testLaidOutBase(t, m)
-	img, _, err := m.evaluated(t.Context(), base, testDescriptor(t, l), b.code, "extension.js", false)
+	img, _, err := m.evaluated(t.Context(), base, nil, testDescriptor(t, l), b.code, "extension.js", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestImmortalImages(t *testing.T) {
 func TestFreezeRefuses(t *testing.T) {
 	m := testImager(t, imageLimits{})
 	base := testLaidOutBase(t, m)
-	made, _, err := m.evaluated(t.Context(), base, testDescriptor(t, testLinkage(t)), oneTool(""), "extension.js", false)
+	made, _, err := m.evaluated(t.Context(), base, nil, testDescriptor(t, testLinkage(t)), oneTool(""), "extension.js", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ const run = async () => { const a = []; for (let i = 0; i < 40_000; i++) a.push(
 				t.Fatal(err)
 			}
 			m.limits.memory = limit
-			img, _, err := m.extension(t.Context(), base, testDescriptor(t, l), b.code, "extension.js", false)
+			img, _, err := m.extension(t.Context(), base, nil, testDescriptor(t, l), b.code, "extension.js", false)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -202,9 +202,9 @@ func (m *imager) compileText(ctx context.Context, text string) (*wasmtime.Module
 // baseImage is the image that extensions start from.
 type baseImage struct {
 	image
-	// define, register, finish and frames are functions of the prelude, as JSValues.
-	define, register, finish, frames int64
-	arenas                           arenas
+	// define, register, finish and frames are functions of the prelude, as JSValues. shared is the object that parts get.
+	define, register, finish, frames, shared int64
+	arenas                                   arenas
 	// digest is that of memory and baseVersion, which every build needs.
 	digest string
 	// bindings are the bindings of a world without imports and exports.
@@ -212,7 +212,7 @@ type baseImage struct {
 }
 
 // baseVersion changes with what makeBase and freeze do, apart from their input.
-const baseVersion = "9"
+const baseVersion = "10"
 
 // baseKey names the base image that makeBase makes.
 func (m *imager) baseKey(prelude string, l layout) (string, error) {
@@ -258,7 +258,7 @@ func (m *imager) compileBindings(ctx context.Context, at roots) (*wasmtime.Modul
 
 // encode and decodeBase are the form in which a base image is cached: its addresses as JSON, a zero byte, its memory.
 func (b *baseImage) encode() ([]byte, error) {
-	header, err := json.Marshal(baseHeader{b.roots, b.define, b.register, b.finish, b.frames, b.arenas})
+	header, err := json.Marshal(baseHeader{b.roots, b.define, b.register, b.finish, b.frames, b.shared, b.arenas})
 	if err != nil {
 		return nil, err
 	}
@@ -271,13 +271,15 @@ func decodeBase(encoded []byte) (*baseImage, error) {
 	if err := json.Unmarshal(header, &h); err != nil {
 		return nil, err
 	}
-	return &baseImage{image: image{h.Roots, memory}, define: h.Define, register: h.Register, finish: h.Finish, frames: h.Frames, arenas: h.Arenas}, nil
+	return &baseImage{
+		image: image{h.Roots, memory}, define: h.Define, register: h.Register, finish: h.Finish, frames: h.Frames, shared: h.Shared, arenas: h.Arenas,
+	}, nil
 }
 
 type baseHeader struct {
-	Roots                            roots
-	Define, Register, Finish, Frames int64
-	Arenas                           arenas
+	Roots                                    roots
+	Define, Register, Finish, Frames, Shared int64
+	Arenas                                   arenas
 }
 
 func (m *imager) makeBase(ctx context.Context, prelude string, l layout) (*baseImage, error) {
@@ -312,6 +314,7 @@ func (m *imager) makeBase(ctx context.Context, prelude string, l layout) (*baseI
 	exports := g.callJS(g.evalCode(code), host, memory, int64(b.roots.Block), int64(m.shape.StackTop-guestStack))
 	function := func(name string) int64 { return g.property(exports, name) }
 	b.define, b.register, b.finish, b.frames = function("define"), function("register"), function("finish"), function("frames")
+	b.shared = g.property(exports, "shared")
 	g.store64(b.roots.Block+blockEnter, function("enter"))
 	g.store64(b.roots.Block+blockTurn, function("turn"))
 	g.store64(b.roots.Block+blockNow, function("now"))
@@ -341,16 +344,16 @@ func (m *imager) compilePrelude(ctx context.Context, prelude string) ([]byte, er
 	return code, g.err
 }
 
-// extension makes the image of an extension, whose objects are immortal: base, after the code at the top level of bundle, a module without imports, has
-// run and its default export is registered. descriptor tells the prelude of the extension's world. name is what stacks
+// extension makes the image of an extension, whose objects are immortal: base, after the parts of the prelude and then the code at the top level of
+// bundle, a module without imports, have run and its default export is registered. descriptor tells the prelude of the extension's world. name is what stacks
 // call the bundle, large is as in [Source]. The same arguments give the same image.
 //
 // If name is sdkName, extension registers nothing and the image stays open: code that is evaluated later imports the module
 // by that name and registers its own. more are further modules to evaluate.
 //
 // Errors that the author can correct are an [*evaluationError] or a [*limitError].
-func (m *imager) extension(ctx context.Context, base *baseImage, descriptor, bundle []byte, name string, large bool, more ...[]byte) (*image, report, error) {
-	img, used, err := m.evaluated(ctx, base, descriptor, bundle, name, large, more...)
+func (m *imager) extension(ctx context.Context, base *baseImage, parts [][]byte, descriptor, bundle []byte, name string, large bool, more ...[]byte) (*image, report, error) {
+	img, used, err := m.evaluated(ctx, base, parts, descriptor, bundle, name, large, more...)
 	if err == nil {
 		freeze(img.memory, img.roots, base.arenas)
 	}
@@ -358,7 +361,7 @@ func (m *imager) extension(ctx context.Context, base *baseImage, descriptor, bun
 }
 
 // evaluated makes the image of an extension, whose objects are not immortal yet.
-func (m *imager) evaluated(ctx context.Context, base *baseImage, descriptor, bundle []byte, name string, large bool, more ...[]byte) (*image, report, error) {
+func (m *imager) evaluated(ctx context.Context, base *baseImage, parts [][]byte, descriptor, bundle []byte, name string, large bool, more ...[]byte) (*image, report, error) {
 	g, err := m.newGuest(ctx, base.memory)
 	if err != nil {
 		return nil, report{}, err
@@ -370,6 +373,11 @@ func (m *imager) evaluated(ctx context.Context, base *baseImage, descriptor, bun
 	}
 	g.bind(base.bindings, base.roots)
 	g.arenas, g.frames = base.arenas, base.frames
+	for _, code := range parts {
+		part := g.evalCode(code)
+		g.release(g.callJS(part, base.shared))
+		g.release(part)
+	}
 	g.call("qjs_set_interrupt_handler", int32(1))
 	world := g.newString(string(descriptor))
 	g.callJS(base.define, world)

@@ -110,7 +110,7 @@ func TestSameSourceSameImage(t *testing.T) {
 		m := newTestImager(t, uncached, imageLimits{})
 		base := testBase(t, m)
 		for range 2 {
-			img, used, err := m.extension(t.Context(), base, testDescriptor(t, l), code, "extension.js", false)
+			img, used, err := m.extension(t.Context(), base, nil, testDescriptor(t, l), code, "extension.js", false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,7 +169,7 @@ func TestTopLevelUse(t *testing.T) {
 		{`if (new Date().toISOString() !== "2000-01-01T00:00:00.000Z") throw new Error("time moves");`, report{clock: true}},
 		{`Math.random();`, report{random: true}},
 	} {
-		_, used, err := m.extension(t.Context(), base, descriptor, oneTool(test.code), "extension.js", false)
+		_, used, err := m.extension(t.Context(), base, nil, descriptor, oneTool(test.code), "extension.js", false)
 		if err != nil || used != test.want {
 			t.Errorf("%s: %+v, %v; want %+v", test.code, used, err, test.want)
 		}
@@ -208,7 +208,7 @@ func TestTopLevelFailures(t *testing.T) {
 			if test.want == memory {
 				m = cramped
 			}
-			_, _, err := m.extension(t.Context(), testBase(t, m), descriptor, oneTool(test.code), "extension.js", false)
+			_, _, err := m.extension(t.Context(), testBase(t, m), nil, descriptor, oneTool(test.code), "extension.js", false)
 			var thrown *evaluationError
 			var limit *limitError
 			switch {
@@ -225,7 +225,7 @@ func TestThrownErrorsHaveStacks(t *testing.T) {
 	m := testImager(t, imageLimits{})
 	base := testBase(t, m)
 	code := oneTool("function inner() {\n  throw new Error(\"x\".repeat(1e6));\n}\ninner();")
-	_, _, err := m.extension(t.Context(), base, testDescriptor(t, testLinkage(t)), code, "extension.js", false)
+	_, _, err := m.extension(t.Context(), base, nil, testDescriptor(t, testLinkage(t)), code, "extension.js", false)
 	var thrown *evaluationError
 	if !errors.As(err, &thrown) || !strings.Contains(thrown.Stack, "inner (extension.js:3:") {
 		t.Errorf("%v; want a stack with the line", err)
@@ -239,7 +239,7 @@ func TestNoDefaultExport(t *testing.T) {
 	m := testImager(t, imageLimits{})
 	base := testBase(t, m)
 	for _, code := range []string{``, `export default 1;`, `export default {};`} {
-		_, _, err := m.extension(t.Context(), base, testDescriptor(t, testLinkage(t)), []byte(code), "extension.js", false)
+		_, _, err := m.extension(t.Context(), base, nil, testDescriptor(t, testLinkage(t)), []byte(code), "extension.js", false)
 		var thrown *evaluationError
 		if !errors.As(err, &thrown) || !strings.Contains(err.Error(), "export default extension(") {
 			t.Errorf("%q: %v", code, err)
@@ -255,13 +255,13 @@ func TestCancelledImage(t *testing.T) {
 	for _, code := range []string{`for (;;);`, `(function again() { Promise.resolve().then(again); })(); await new Promise(() => {});`} {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, cancel)
-		if _, _, err := m.extension(ctx, base, descriptor, oneTool(code), "extension.js", false); !errors.Is(err, context.Canceled) {
+		if _, _, err := m.extension(ctx, base, nil, descriptor, oneTool(code), "extension.js", false); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v; want %v", code, err, context.Canceled)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := m.extension(ctx, base, descriptor, oneTool(``), "extension.js", false); !errors.Is(err, context.Canceled) {
+	if _, _, err := m.extension(ctx, base, nil, descriptor, oneTool(``), "extension.js", false); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v; want %v", err, context.Canceled)
 	}
 }
@@ -276,7 +276,7 @@ func TestImagesAreApart(t *testing.T) {
 	const images = 8
 	for range images {
 		go func() {
-			_, _, err := m.extension(t.Context(), base, descriptor, oneTool(`
+			_, _, err := m.extension(t.Context(), base, nil, descriptor, oneTool(`
 				if (globalThis.seen || Array.prototype.flatMap === 1) throw new Error("not alone");
 				globalThis.seen = true;
 				Array.prototype.flatMap = 1;`), "extension.js", false)
@@ -297,7 +297,7 @@ func TestImagesAreApart(t *testing.T) {
 func TestShortCallsCollectNoGarbage(t *testing.T) {
 	m := testImager(t, imageLimits{})
 	base := testBase(t, m)
-	img, _, err := m.extension(t.Context(), base, testDescriptor(t, testLinkage(t)), oneTool(""), "extension.js", false)
+	img, _, err := m.extension(t.Context(), base, nil, testDescriptor(t, testLinkage(t)), oneTool(""), "extension.js", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func BenchmarkExtensionImage(b *testing.B) {
 	descriptor := testDescriptor(b, testLinkage(b, "env", "kv"))
 	code := oneTool("")
 	for b.Loop() {
-		if _, _, err := m.extension(b.Context(), base, descriptor, code, "extension.js", false); err != nil {
+		if _, _, err := m.extension(b.Context(), base, nil, descriptor, code, "extension.js", false); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -271,7 +271,7 @@ func imageOfTypical(t *testing.T, m *imager, kind baseKind, laid layout) typical
 		}
 		code, name = b.code, "extension.js"
 	}
-	img, _, err := m.evaluated(t.Context(), base, testDescriptor(t, l), code, name, false)
+	img, _, err := m.evaluated(t.Context(), base, nil, testDescriptor(t, l), code, name, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func TestMemoryFunctions(t *testing.T) {
 	t.Parallel()
 	const page = 4096
 	m, l := testImager(t, imageLimits{}), testLinkage(t)
-	img, _, err := m.extension(t.Context(), testBase(t, m), testDescriptor(t, l), []byte(`export default globalThis[Symbol.for("stile.sdk")].extension({ tools: { t: { description: "test", run() {} } } })`), "extension.js", false)
+	img, _, err := m.extension(t.Context(), testBase(t, m), nil, testDescriptor(t, l), []byte(`export default globalThis[Symbol.for("stile.sdk")].extension({ tools: { t: { description: "test", run() {} } } })`), "extension.js", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,6 +51,7 @@ func preludeSource(modules fs.FS, net bool) (string, error) {
 			fmt.Fprintf(&entry, "import %s from \"./capabilities/%[1]s/sugar\";\nsugar.set(\"stile:capability/%[1]s\", %[1]s);\n", kind)
 		}
 	}
+	entry.WriteString(shareText(net))
 	return bundlePrelude(stile.TypeScript(), modules, entry.String())
 }
 
@@ -109,13 +110,18 @@ func parseSugar(files fs.FS, name string) (s sugar, err error) {
 }
 
 func bundlePrelude(files, modules fs.FS, entry string) (string, error) {
+	return bundleText(files, modules, entry, "(function (host, memory, block, stackLimit) {\"use strict\";", "return prelude; })")
+}
+
+// bundleText bundles what entry imports, between two texts. The plug-ins come before the one that finds files.
+func bundleText(files, modules fs.FS, entry, before, after string, plugins ...api.Plugin) (string, error) {
 	result := api.Build(api.BuildOptions{
 		Stdin:            &api.StdinOptions{Contents: entry, Sourcefile: "prelude.ts", Loader: api.LoaderTS},
 		Bundle:           true,
 		Format:           api.FormatIIFE,
 		GlobalName:       "prelude",
-		Banner:           map[string]string{"js": "(function (host, memory, block, stackLimit) {\"use strict\";"},
-		Footer:           map[string]string{"js": "return prelude; })"},
+		Banner:           map[string]string{"js": before},
+		Footer:           map[string]string{"js": after},
 		Target:           api.ESNext,
 		Platform:         api.PlatformNeutral,
 		LegalComments:    api.LegalCommentsNone,
@@ -123,7 +129,7 @@ func bundlePrelude(files, modules fs.FS, entry string) (string, error) {
 		MinifySyntax:     true,
 		TsconfigRaw:      "{}",
 		LogLevel:         api.LogLevelSilent,
-		Plugins: []api.Plugin{{Name: "embedded", Setup: func(build api.PluginBuild) {
+		Plugins: append(plugins, api.Plugin{Name: "embedded", Setup: func(build api.PluginBuild) {
 			build.OnResolve(api.OnResolveOptions{Filter: ".*"}, func(args api.OnResolveArgs) (api.OnResolveResult, error) {
 				return resolvePrelude(files, modules, args)
 			})
@@ -141,7 +147,7 @@ func bundlePrelude(files, modules fs.FS, entry string) (string, error) {
 					return api.OnLoadResult{Contents: &text, Loader: loader}, err
 				})
 			}
-		}}},
+		}}),
 	})
 	if len(result.Errors) > 0 {
 		var errs []error

@@ -58,7 +58,7 @@ var stileEval = &bench.Contender{
 		if err != nil {
 			return nil, err
 		}
-		e, err := o.tools.Evaluator(ctx, o.source("").Bindings)
+		e, err := o.tools.Evaluator(ctx, o.source("").Bindings, false)
 		if err != nil {
 			return nil, errors.Join(err, o.Close())
 		}

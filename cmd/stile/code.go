@@ -65,7 +65,7 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) error {
 		if err != nil {
 			return err
 		}
-		evaluator, err := t.Evaluator(ctx, known)
+		evaluator, err := t.Evaluator(ctx, known, toolchain.PartsOf(program.Text))
 		if err != nil {
 			return err
 		}

@@ -37,41 +37,52 @@ type Recorder interface {
 // loaded.
 type Evaluator struct {
 	options Options
-	// building has room for one that makes the evaluator.
-	building  chan struct{}
+	// The evaluator of code without parts of the prelude, and that of code with some.
+	plain, parts making
+}
+
+// making is an evaluator that is made when it is first used.
+type making struct {
+	building  chan struct{} // has room for one that makes it
 	made      chan struct{} // closed when evaluator is set
 	evaluator *toolchain.Evaluator
 }
 
+func newMaking() making { return making{building: make(chan struct{}, 1), made: make(chan struct{})} }
+
 // New returns an evaluator, which has built nothing.
 func New(o Options) *Evaluator {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	return &Evaluator{options: o, building: make(chan struct{}, 1), made: make(chan struct{})}
+	return &Evaluator{options: o, plain: newMaking(), parts: newMaking()}
 }
 
-// get returns the component in which all code runs. It knows every interface of the host and no names of bindings, so there is one, however
-// a guest calls what it passes on.
-func (e *Evaluator) get(ctx context.Context) (*toolchain.Evaluator, error) {
+// get returns the component in which code with these parts runs. It knows every interface of the host and no names of bindings, so there is
+// one, however a guest calls what it passes on.
+func (e *Evaluator) get(ctx context.Context, parts toolchain.Parts) (*toolchain.Evaluator, error) {
+	m := &e.plain
+	if parts {
+		m = &e.parts
+	}
 	select {
-	case <-e.made:
-		return e.evaluator, nil
+	case <-m.made:
+		return m.evaluator, nil
 	default:
 	}
 	select {
-	case e.building <- struct{}{}:
-		defer func() { <-e.building }()
+	case m.building <- struct{}{}:
+		defer func() { <-m.building }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if e.evaluator != nil {
-		return e.evaluator, nil
+	if m.evaluator != nil {
+		return m.evaluator, nil
 	}
 	ctx = context.WithoutCancel(ctx) // a guest that starts code and ends could have this done again and again
 	t, err := e.options.Toolchain(ctx)
 	if err != nil {
 		return nil, err
 	}
-	made, err := t.Evaluator(ctx, nil)
+	made, err := t.Evaluator(ctx, nil, parts)
 	if err != nil {
 		return nil, err
 	}
@@ -80,14 +91,14 @@ func (e *Evaluator) get(ctx context.Context) (*toolchain.Evaluator, error) {
 			e.options.Logger.Warn("keep the component of code for replays", "error", err)
 		}
 	}
-	e.evaluator = made
-	close(e.made)
+	m.evaluator = made
+	close(m.made)
 	return made, nil
 }
 
 // Run is a [code.Evaluator].
 func (e *Evaluator) Run(ctx context.Context, p code.Program, done func(output []byte, err error)) {
-	in, err := e.get(ctx)
+	in, err := e.get(ctx, toolchain.PartsOf(p.Text))
 	if err != nil {
 		done(nil, err)
 		return

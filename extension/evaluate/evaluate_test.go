@@ -586,7 +586,7 @@ func TestReplay(t *testing.T) {
 func BenchmarkRun(b *testing.B) {
 	at := newBench(b, host.Options{})
 	text := strings.Repeat("// a line of a comment, as models write them\n", 20) + "const n: number = input; return n + 1"
-	known, err := at.tools.Evaluator(b.Context(), map[string]string{"clock": clock.Interface})
+	known, err := at.tools.Evaluator(b.Context(), map[string]string{"clock": clock.Interface}, false)
 	if err != nil {
 		b.Fatal(err)
 	}

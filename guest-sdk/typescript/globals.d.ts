@@ -78,6 +78,11 @@ declare global {
     arrayBuffer(): Promise<ArrayBuffer>;
     slice(start?: number, end?: number, type?: string): Blob;
   }
+  class File extends Blob {
+    constructor(parts: Iterable<BlobPart>, name: string, options?: { type?: string; lastModified?: number });
+    readonly name: string;
+    readonly lastModified: number;
+  }
   type BlobPart = string | Blob | ArrayBuffer | ArrayBufferView;
 
   class Headers {
