@@ -79,7 +79,7 @@ func EnginePackage() fs.FS {
 const (
 	// engineDigest is the SHA-256 of everything that is kept of the packages, see packEngine. npm has already compared the packages
 	// with the lockfile; this also covers an engine from elsewhere.
-	engineDigest   = "a527dd5cc84c0a2f3258c2f32563e87d95f0b28aba556e345adde4d84616555f"
+	engineDigest   = "f5f84eab6a3f5e5e131ed163f34cbc2299f81e9b5f05650580654ef374517b65"
 	wasmName       = "node_modules/quickjs-wasi/quickjs.wasm"
 	maxEngineFile  = 8 << 20
 	maxEngineFiles = 10_000
@@ -232,6 +232,9 @@ func packEngine(files fs.FS) ([]byte, error) {
 // neededOfEngine leaves out types, maps and documents.
 func neededOfEngine(name string) bool {
 	base := path.Base(name)
+	if strings.Contains(name, "web-streams-polyfill/dist/") {
+		return base == "ponyfill.js" // the others are the same for other engines
+	}
 	return path.Ext(base) == ".js" || base == "package.json" || strings.HasPrefix(base, "LICENSE") || repack[name] != nil || name == wasmName
 }
 

@@ -26,7 +26,12 @@ type part struct {
 
 // parts are evaluated in this order. A part finds in globalThis what those before it define, if its own words lead to them too.
 var parts = []part{
-	{name: "forms", words: []string{"File"}},
+	{name: "streams", net: true, words: []string{
+		"ReadableStream", "WritableStream", "TransformStream", "pipeTo", "pipeThrough", "tee", "byob", "TextDecoderStream", "TextEncoderStream",
+		"ByteLengthQueuingStrategy", "CountQueuingStrategy", "ReadableStreamDefaultReader", "ReadableStreamBYOBReader",
+		"stream Blob", "stream blob", "stream File", "stream readBlob", "stream createBlob",
+	}},
+	{name: "forms", net: true, words: []string{"File", "FormData", "formData"}},
 }
 
 // sharedModules are the modules of the prelude that parts may import, and the names that they may import from these. A part that imports
@@ -36,9 +41,12 @@ var sharedModules = []struct {
 	net    bool // only base images with the web APIs of the network have it
 	names  []string
 }{
-	{module: "blob", names: []string{"Blob"}},
+	{module: "blob", names: []string{"Blob", "blobBytes", "blobHandle", "piece"}},
+	{module: "body", net: true, names: []string{"Body", "acceptForms"}},
+	{module: "errors", names: []string{"ask"}},
 	{module: "encoding", names: []string{"decode", "encode", "view"}},
 	{module: "global", names: []string{"define", "install"}},
+	{module: "stream", net: true, names: []string{"replaceStreams"}},
 }
 
 // Parts says whether code that comes with a call may use web APIs that most code does not: see [PartsOf].

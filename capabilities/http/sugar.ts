@@ -37,7 +37,7 @@ function whole(rule: string | Rule) {
 async function send(client: Raw, request: Request): Promise<Response> {
   const signal = abortOf(request);
   signal?.throwIfAborted();
-  const content = await outgoing(Body.content(request));
+  const content = await outgoing(Body.taken(request, true));
   signal?.throwIfAborted();
   const exchange: Raw = ask(() =>
     client.start({

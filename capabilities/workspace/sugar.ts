@@ -1,11 +1,11 @@
 // The sugar of stile:capability/workspace.
-import { Blob, blobBytes, blobHandle, hostBlob, piece } from "../../toolchain/prelude/blob";
+import { Blob, blobBytes, blobHandle, hostBlob, piece, stored } from "../../toolchain/prelude/blob";
 import { view } from "../../toolchain/prelude/encoding";
 import { ask } from "../../toolchain/prelude/errors";
 import { page, type PageOptions } from "../../toolchain/prelude/page";
 import { derive, type Raw } from "../../toolchain/prelude/session";
 
-type Content = string | Uint8Array | ArrayBuffer | Blob;
+type Content = string | Uint8Array | ArrayBuffer | Blob | Response | Request | ReadableStream<Uint8Array>;
 
 interface RawStatus {
   kind: "file" | "directory" | "link";
@@ -67,9 +67,9 @@ export default function workspace(raw: Raw): object {
         content.drop();
       }
     },
-    write: async (path: string, content: Content) => ask(() => put(raw, path, content, "write")),
+    write: async (path: string, content: Content) => store(raw, path, content, "write"),
     replace: async (path: string, text: string, digest?: string) => ask(() => raw.replace(path, text, digest)),
-    append: async (path: string, content: Content) => ask(() => put(raw, path, content, "append")),
+    append: async (path: string, content: Content) => store(raw, path, content, "append"),
     edit: async (path: string, replacements: { old: string; new: string }[]) => ask(() => raw.edit(path, replacements)),
     list: async (path = "", options?: PageOptions) => {
       const { entries, cursor } = ask(() => raw.list(path, ...page(options)));
@@ -162,7 +162,23 @@ function readBytes(raw: Raw, path: string, offset: number, length: number): Uint
   return all;
 }
 
-function put(raw: Raw, path: string, content: Content, how: "write" | "append"): void {
+/** Writes any content. Pieces of an author's stream are written as they come, so it never is in memory as a whole. */
+async function store(raw: Raw, path: string, content: Content, how: "write" | "append"): Promise<void> {
+  const body = stored(content);
+  if (!body) return ask(() => put(raw, path, content, how));
+  if (body instanceof Promise) {
+    const blob = await body;
+    return ask(() => put(raw, path, blob, how));
+  }
+  for await (const bytes of body) {
+    if (!(bytes instanceof Uint8Array)) throw new TypeError(`${how}: the stream has chunks other than Uint8Array`);
+    ask(() => put(raw, path, bytes, how));
+    how = "append";
+  }
+  if (how === "write") ask(() => put(raw, path, "", how));
+}
+
+function put(raw: Raw, path: string, content: unknown, how: "write" | "append"): void {
   if (typeof content === "string") return raw[how](path, content);
   if (content instanceof Blob) {
     const source = blobHandle(content);
@@ -170,7 +186,7 @@ function put(raw: Raw, path: string, content: Content, how: "write" | "append"):
     content = blobBytes(content);
   }
   if (!(content instanceof ArrayBuffer || ArrayBuffer.isView(content)))
-    throw new TypeError(`${how}: text, bytes or a Blob are wanted, not ${content === null ? "null" : typeof content}`);
+    throw new TypeError(`${how}: text, bytes, a Blob or a body are wanted, not ${content === null ? "null" : typeof content}`);
   const bytes = view(content);
   raw[how === "write" ? "writeBytes" : "appendBytes"](path, bytes.subarray(0, piece));
   for (let at = piece; at < bytes.length; at += piece) raw.appendBytes(path, bytes.subarray(at, at + piece));

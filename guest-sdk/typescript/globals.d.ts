@@ -6,12 +6,12 @@
  * There is no Intl: `localeCompare`, `toLocaleString` and similar methods throw if a locale or an option is given, because they would ignore
  * it. Without one, dates are in UTC, numbers have no separators, and strings are compared by code points. `timeZone: "UTC"` is accepted.
  *
- * Only the declarations below exist. Request and response bodies are the only streams, and there are no Node.js modules.
+ * Only the declarations below exist, and there are no Node.js modules.
  */
 export {};
 
 declare global {
-  type BodyInit = string | URLSearchParams | Blob | ArrayBuffer | ArrayBufferView | ReadableStream;
+  type BodyInit = string | URLSearchParams | Blob | ArrayBuffer | ArrayBufferView | ReadableStream<Uint8Array<ArrayBuffer>> | FormData;
   type HeadersInit = Headers | Iterable<readonly [string, string]> | Record<string, string>;
 
   class URL {
@@ -77,11 +77,26 @@ declare global {
     bytes(): Promise<Uint8Array<ArrayBuffer>>;
     arrayBuffer(): Promise<ArrayBuffer>;
     slice(start?: number, end?: number, type?: string): Blob;
+    stream(): ReadableStream<Uint8Array<ArrayBuffer>>;
   }
   class File extends Blob {
     constructor(parts: Iterable<BlobPart>, name: string, options?: { type?: string; lastModified?: number });
     readonly name: string;
     readonly lastModified: number;
+  }
+  type FormDataEntryValue = File | string;
+  class FormData {
+    append(name: string, value: string | Blob, filename?: string): void;
+    delete(name: string): void;
+    get(name: string): FormDataEntryValue | null;
+    getAll(name: string): FormDataEntryValue[];
+    has(name: string): boolean;
+    set(name: string, value: string | Blob, filename?: string): void;
+    forEach(callback: (value: FormDataEntryValue, name: string, parent: FormData) => void, thisArg?: unknown): void;
+    keys(): IterableIterator<string>;
+    values(): IterableIterator<FormDataEntryValue>;
+    entries(): IterableIterator<[string, FormDataEntryValue]>;
+    [Symbol.iterator](): IterableIterator<[string, FormDataEntryValue]>;
   }
   type BlobPart = string | Blob | ArrayBuffer | ArrayBufferView;
 
@@ -100,31 +115,168 @@ declare global {
     [Symbol.iterator](): IterableIterator<[string, string]>;
   }
 
-  interface ReadableStreamReader {
-    /** The next bytes, as soon as some have arrived. */
-    read(): Promise<{ done: false; value: Uint8Array<ArrayBuffer> } | { done: true; value: undefined }>;
-    cancel(): Promise<void>;
+  type ReadableStreamReadResult<T> = { done: false; value: T } | { done: true; value: T | undefined };
+  interface QueuingStrategy<T = any> {
+    highWaterMark?: number;
+    size?(chunk: T): number;
+  }
+  class ByteLengthQueuingStrategy implements QueuingStrategy<ArrayBufferView> {
+    constructor(init: { highWaterMark: number });
+    readonly highWaterMark: number;
+    readonly size: (chunk: ArrayBufferView) => number;
+  }
+  class CountQueuingStrategy implements QueuingStrategy {
+    constructor(init: { highWaterMark: number });
+    readonly highWaterMark: number;
+    readonly size: () => 1;
+  }
+
+  interface UnderlyingSource<R> {
+    type?: undefined;
+    start?(controller: ReadableStreamDefaultController<R>): unknown;
+    pull?(controller: ReadableStreamDefaultController<R>): unknown;
+    cancel?(reason?: any): unknown;
+  }
+  interface UnderlyingByteSource {
+    type: "bytes";
+    autoAllocateChunkSize?: number;
+    start?(controller: ReadableByteStreamController): unknown;
+    pull?(controller: ReadableByteStreamController): unknown;
+    cancel?(reason?: any): unknown;
+  }
+  class ReadableStreamDefaultController<R = any> {
+    private constructor();
+    readonly desiredSize: number | null;
+    enqueue(chunk?: R): void;
+    close(): void;
+    error(reason?: any): void;
+  }
+  class ReadableByteStreamController {
+    private constructor();
+    readonly byobRequest: ReadableStreamBYOBRequest | null;
+    readonly desiredSize: number | null;
+    enqueue(chunk: ArrayBufferView): void;
+    close(): void;
+    error(reason?: any): void;
+  }
+  class ReadableStreamBYOBRequest {
+    private constructor();
+    readonly view: ArrayBufferView | null;
+    respond(bytesWritten: number): void;
+    respondWithNewView(view: ArrayBufferView): void;
+  }
+  class ReadableStreamDefaultReader<R = any> {
+    constructor(stream: ReadableStream<R>);
+    readonly closed: Promise<void>;
+    /** The next chunk, as soon as there is one. */
+    read(): Promise<ReadableStreamReadResult<R>>;
+    cancel(reason?: any): Promise<void>;
     releaseLock(): void;
   }
-
-  /** The body of a response or request, piece by piece. If you use it as the body of another request, it does not enter the extension. */
-  interface ReadableStream {
-    readonly locked: boolean;
-    getReader(): ReadableStreamReader;
-    cancel(): Promise<void>;
-    values(): AsyncGenerator<Uint8Array<ArrayBuffer>>;
-    [Symbol.asyncIterator](): AsyncGenerator<Uint8Array<ArrayBuffer>>;
+  class ReadableStreamBYOBReader {
+    constructor(stream: ReadableStream);
+    readonly closed: Promise<void>;
+    read<T extends ArrayBufferView>(view: T, options?: { min?: number }): Promise<ReadableStreamReadResult<T>>;
+    cancel(reason?: any): Promise<void>;
+    releaseLock(): void;
   }
-  var ReadableStream: { readonly prototype: ReadableStream };
+  interface StreamPipeOptions {
+    preventAbort?: boolean;
+    preventCancel?: boolean;
+    preventClose?: boolean;
+    signal?: AbortSignal;
+  }
+
+  /**
+   * Chunks that are read one after the other. The body of a response comes from the host piece by piece. If you pass it on as it is, to another request or to
+   * a workspace, it does not enter the extension.
+   */
+  class ReadableStream<R = any> {
+    constructor(source: UnderlyingByteSource, strategy?: { highWaterMark?: number });
+    constructor(source?: UnderlyingSource<R>, strategy?: QueuingStrategy<R>);
+    static from<R>(chunks: Iterable<R> | AsyncIterable<R>): ReadableStream<R>;
+    readonly locked: boolean;
+    cancel(reason?: any): Promise<void>;
+    getReader(options: { mode: "byob" }): ReadableStreamBYOBReader;
+    getReader(options?: { mode?: undefined }): ReadableStreamDefaultReader<R>;
+    pipeThrough<T>(transform: { readable: ReadableStream<T>; writable: WritableStream<R> }, options?: StreamPipeOptions): ReadableStream<T>;
+    pipeTo(destination: WritableStream<R>, options?: StreamPipeOptions): Promise<void>;
+    tee(): [ReadableStream<R>, ReadableStream<R>];
+    values(options?: { preventCancel?: boolean }): AsyncIterableIterator<R>;
+    [Symbol.asyncIterator](options?: { preventCancel?: boolean }): AsyncIterableIterator<R>;
+  }
+
+  interface UnderlyingSink<W> {
+    start?(controller: WritableStreamDefaultController): unknown;
+    write?(chunk: W, controller: WritableStreamDefaultController): unknown;
+    close?(): unknown;
+    abort?(reason?: any): unknown;
+  }
+  class WritableStreamDefaultController {
+    private constructor();
+    readonly signal: AbortSignal;
+    error(reason?: any): void;
+  }
+  class WritableStreamDefaultWriter<W = any> {
+    constructor(stream: WritableStream<W>);
+    readonly closed: Promise<void>;
+    readonly desiredSize: number | null;
+    readonly ready: Promise<void>;
+    write(chunk?: W): Promise<void>;
+    close(): Promise<void>;
+    abort(reason?: any): Promise<void>;
+    releaseLock(): void;
+  }
+  class WritableStream<W = any> {
+    constructor(sink?: UnderlyingSink<W>, strategy?: QueuingStrategy<W>);
+    readonly locked: boolean;
+    abort(reason?: any): Promise<void>;
+    close(): Promise<void>;
+    getWriter(): WritableStreamDefaultWriter<W>;
+  }
+
+  interface Transformer<I, O> {
+    start?(controller: TransformStreamDefaultController<O>): unknown;
+    transform?(chunk: I, controller: TransformStreamDefaultController<O>): unknown;
+    flush?(controller: TransformStreamDefaultController<O>): unknown;
+    cancel?(reason?: any): unknown;
+  }
+  class TransformStreamDefaultController<O = any> {
+    private constructor();
+    readonly desiredSize: number | null;
+    enqueue(chunk?: O): void;
+    error(reason?: any): void;
+    terminate(): void;
+  }
+  class TransformStream<I = any, O = any> {
+    constructor(transformer?: Transformer<I, O>, writableStrategy?: QueuingStrategy<I>, readableStrategy?: QueuingStrategy<O>);
+    readonly readable: ReadableStream<O>;
+    readonly writable: WritableStream<I>;
+  }
+  class TextDecoderStream {
+    constructor(label?: string, options?: { fatal?: boolean; ignoreBOM?: boolean });
+    readonly encoding: string;
+    readonly fatal: boolean;
+    readonly ignoreBOM: boolean;
+    readonly readable: ReadableStream<string>;
+    readonly writable: WritableStream<ArrayBuffer | ArrayBufferView>;
+  }
+  class TextEncoderStream {
+    readonly encoding: "utf-8";
+    readonly readable: ReadableStream<Uint8Array<ArrayBuffer>>;
+    readonly writable: WritableStream<string>;
+  }
 
   interface Body {
-    readonly body: ReadableStream | null;
+    readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
     readonly bodyUsed: boolean;
     text(): Promise<string>;
     json(): Promise<any>;
     bytes(): Promise<Uint8Array<ArrayBuffer>>;
     arrayBuffer(): Promise<ArrayBuffer>;
     blob(): Promise<Blob>;
+    /** The fields of multipart/form-data or application/x-www-form-urlencoded. */
+    formData(): Promise<FormData>;
   }
 
   interface RequestInit {

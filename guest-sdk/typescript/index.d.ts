@@ -427,8 +427,8 @@ export interface Workspace
   readOnly(): Workspace;
 }
 
-/** What can be written to a file: text as UTF-8, or bytes. A Blob from a response never enters the extension's memory. */
-export type FileContent = string | Uint8Array | ArrayBuffer | Blob;
+/** What can be written to a file: text as UTF-8, bytes, or a body. The body of a response, as a Blob or a stream too, never enters the extension's memory. */
+export type FileContent = string | Uint8Array | ArrayBuffer | Blob | Response | Request | ReadableStream<Uint8Array>;
 
 /** The status of a file, directory or link. */
 export interface FileStatus {

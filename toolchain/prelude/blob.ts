@@ -111,3 +111,18 @@ export function blobHandle(blob: Blob): Raw | undefined {
 export function takeHandle(blob: Blob): Raw | undefined {
   return give(blob);
 }
+
+/** What a body or stream has: a Blob, or pieces of bytes as the author makes them. */
+export type Stored = Promise<Blob> | AsyncIterable<Uint8Array>;
+
+let fromBody: ((value: unknown) => Stored | undefined) | undefined;
+
+/** Makes bodies and streams content that can be stored. Images without the web APIs of the network have none. */
+export function acceptBodies(content: (value: unknown) => Stored | undefined): void {
+  fromBody = content;
+}
+
+/** What can be stored of a Response, Request or stream; undefined for anything else. */
+export function stored(value: unknown): Stored | undefined {
+  return fromBody?.(value);
+}

@@ -1,11 +1,11 @@
 // The body that Request and Response share: content that is read once, and only on demand.
 import { orAbort, type AbortSignal } from "./abort";
 import { wait } from "./bindings";
-import { Blob, blobBytes, blobHandle, hostBlob, piece } from "./blob";
+import { acceptBodies, Blob, blobBytes, blobHandle, hostBlob, piece, type Stored } from "./blob";
 import { decode, encode, view } from "./encoding";
 import { ask, CapabilityError } from "./errors";
 import type { Raw } from "./session";
-import { isUsed, ReadableStream, type Source, stream } from "./stream";
+import { isStream, isUsed, type ReadableStream, type Source, stream, streams } from "./stream";
 
 /** Content and the ways to read it. Each can be used repeatedly. */
 export interface Content {
@@ -19,14 +19,26 @@ export interface Content {
   pieces?(): Source;
   /** Set once several bodies share this content. */
   shared?: boolean;
+  /** The author's stream, from which the content is read. `lock` keeps others from reading it. */
+  stream?: ReadableStream;
+  lock?(): void;
 }
 
 export type BodyInit = string | URLSearchParams | Blob | ArrayBuffer | ArrayBufferView | ReadableStream;
 
+let formContent: ((body: unknown) => Content | undefined) | undefined;
+
+/** Makes bodies of forms, which a part of the prelude defines. */
+export function acceptForms(content: (body: unknown) => Content | undefined): void {
+  formContent = content;
+}
+
 /** The content of a value that an author passed. */
 export function given(body: BodyInit | null | undefined): Content | undefined {
   if (body === undefined || body === null) return undefined;
-  if (body instanceof ReadableStream) return Body.behind(body);
+  if (isStream(body)) return Body.behind(body) ?? streams().content(body);
+  const form = formContent?.(body);
+  if (form) return form;
   if (body instanceof Blob) {
     const type = body.type || undefined;
     return { source: body, type, text: () => decode(blobBytes(body)), bytes: () => blobBytes(body), blob: (wanted) => (wanted === body.type || blobHandle(body) ? body : new Blob([body], { type: wanted })) };
@@ -128,7 +140,13 @@ export abstract class Body {
   #stream: ReadableStream | undefined;
 
   constructor(content: Content | undefined) {
+    this.#hold(content);
+  }
+  #hold(content: Content | undefined): void {
     this.#content = content;
+    if (!content?.stream) return;
+    this.#stream = content.stream;
+    owners.set(content.stream, this);
   }
   abstract get headers(): { get(name: string): string | null };
 
@@ -165,7 +183,8 @@ export abstract class Body {
     if (content) {
       Body.unused(this);
       this.#used = true;
-      this.#stream?.getReader(); // locks the stream
+      if (content.stream) content.lock!();
+      else this.#stream?.getReader(); // locks the stream
     }
     return content;
   }
@@ -173,16 +192,40 @@ export abstract class Body {
   /** The content, for a copy of its owner. */
   static content(body: Body): Content | undefined {
     Body.unused(body);
-    if (body.#content) body.#content.shared = true;
-    return body.#content;
+    const content = body.#content;
+    if (!content?.stream) {
+      if (content) content.shared = true;
+      return content;
+    }
+    const [kept, copied] = streams().tee(content.stream);
+    body.#hold(streams().content(kept));
+    return streams().content(copied);
+  }
+  /** The content, to send it or for the request that takes the owner's place. Until use is called, it is the owner's too. */
+  static taken(body: Body, sent?: boolean): Content | undefined {
+    const stream = body.#content?.stream;
+    if (!stream) return Body.content(body);
+    Body.unused(body);
+    return sent ? body.#content : streams().content(streams().move(stream));
   }
   /** Marks a body as read, if it was not. */
   static use(body: Body): void {
     if (!body.bodyUsed && !body.#stream?.locked) body.#take();
   }
-  /** The content behind a body's stream. Its new owner reads it in any form; the stream stays locked. */
-  static behind(stream: ReadableStream): Content {
-    return owners.get(stream)!.#take()!;
+  /** The content behind a body's stream, undefined if it comes from an author's. Its new owner reads it in any form; the stream stays locked. */
+  static behind(stream: ReadableStream): Content | undefined {
+    const owner = owners.get(stream);
+    return owner && !owner.#content?.stream ? owner.#take() : undefined;
+  }
+  /** What can be stored of a body. What is on the host stays there. */
+  static stored(value: unknown): Stored | undefined {
+    const stream = value instanceof Body ? value.#content?.stream : value;
+    if (isStream(stream)) {
+      if (stream.locked || isUsed(stream)) throw new TypeError("the body was read already");
+      const behind = Body.behind(stream);
+      return behind ? Promise.resolve(behind.blob("")) : stream;
+    }
+    return value instanceof Body ? value.blob() : undefined;
   }
   private static unused(body: Body): void {
     if (body.bodyUsed || body.#stream?.locked) throw new TypeError("the body was read already");
@@ -190,3 +233,5 @@ export abstract class Body {
 }
 
 const owners = new WeakMap<ReadableStream, Body>();
+
+acceptBodies(Body.stored);

@@ -7,6 +7,36 @@ declare module "@noble/hashes/sha2.js" {
   export function sha384(data: Uint8Array): Uint8Array;
   export function sha512(data: Uint8Array): Uint8Array;
 }
+declare module "web-streams-polyfill" {
+  const madeByteLengthQueuingStrategy: typeof ByteLengthQueuingStrategy;
+  const madeCountQueuingStrategy: typeof CountQueuingStrategy;
+  const madeReadableByteStreamController: typeof ReadableByteStreamController;
+  const madeReadableStream: typeof ReadableStream;
+  const madeReadableStreamBYOBReader: typeof ReadableStreamBYOBReader;
+  const madeReadableStreamBYOBRequest: typeof ReadableStreamBYOBRequest;
+  const madeReadableStreamDefaultController: typeof ReadableStreamDefaultController;
+  const madeReadableStreamDefaultReader: typeof ReadableStreamDefaultReader;
+  const madeTransformStream: typeof TransformStream;
+  const madeTransformStreamDefaultController: typeof TransformStreamDefaultController;
+  const madeWritableStream: typeof WritableStream;
+  const madeWritableStreamDefaultController: typeof WritableStreamDefaultController;
+  const madeWritableStreamDefaultWriter: typeof WritableStreamDefaultWriter;
+  export {
+    madeByteLengthQueuingStrategy as ByteLengthQueuingStrategy,
+    madeCountQueuingStrategy as CountQueuingStrategy,
+    madeReadableByteStreamController as ReadableByteStreamController,
+    madeReadableStream as ReadableStream,
+    madeReadableStreamBYOBReader as ReadableStreamBYOBReader,
+    madeReadableStreamBYOBRequest as ReadableStreamBYOBRequest,
+    madeReadableStreamDefaultController as ReadableStreamDefaultController,
+    madeReadableStreamDefaultReader as ReadableStreamDefaultReader,
+    madeTransformStream as TransformStream,
+    madeTransformStreamDefaultController as TransformStreamDefaultController,
+    madeWritableStream as WritableStream,
+    madeWritableStreamDefaultController as WritableStreamDefaultController,
+    madeWritableStreamDefaultWriter as WritableStreamDefaultWriter,
+  };
+}
 declare module "whatwg-url" {
   const url: typeof URL;
   const params: typeof URLSearchParams;

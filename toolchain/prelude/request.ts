@@ -31,7 +31,7 @@ export class Request extends Body {
   constructor(input: string | URL | Request, options?: RequestInit | null, copied?: Content) {
     const init = dictionary(options, "Request");
     const from = input instanceof Request ? input : undefined;
-    const content = copied ?? (init.body === undefined && from ? Body.content(from) : given(init.body));
+    const content = copied ?? (init.body === undefined && from ? Body.taken(from) : given(init.body));
     super(content);
     this.#url = from ? from.url : (plainHref((input = `${input}`)) ?? new URL(input).href);
     if (/^[a-z]+:\/\/[^/?#]*@/.test(this.#url)) throw new TypeError("Request: the URL has a user name or a password; credentials belong to a binding");

@@ -7,6 +7,7 @@ export interface Source {
   cancel(): void;
 }
 
+import type { Content } from "./body";
 import { dictionary } from "./dictionary";
 
 // Only this module can create streams: the constructor requires this key.
@@ -109,11 +110,38 @@ export class ReadableStream {
   }
 }
 
+/** What the part `streams` puts in the place of this module's class, so that an image has one class of streams. */
+export interface Streams {
+  is(value: unknown): boolean;
+  make(source: Source): ReadableStream;
+  used(stream: ReadableStream): boolean;
+  /** The content that is read from a stream of the author's. */
+  content(stream: ReadableStream): Content;
+  tee(stream: ReadableStream): [ReadableStream, ReadableStream];
+  /** A stream with what is left of another one, which stays locked. */
+  move(stream: ReadableStream): ReadableStream;
+}
+
+let full: Streams | undefined;
+
+export function replaceStreams(by: Streams): void {
+  full = by;
+}
+
+/** The replacement. Only it makes streams that have no source of the prelude's. */
+export function streams(): Streams {
+  return full!;
+}
+
 export function stream(source: Source): ReadableStream {
-  return new ReadableStream(source, key);
+  return full ? full.make(source) : new ReadableStream(source, key);
+}
+
+export function isStream(value: unknown): value is ReadableStream {
+  return full ? full.is(value) : value instanceof ReadableStream;
 }
 
 /** Whether the stream has been read from. */
 export function isUsed(stream: ReadableStream): boolean {
-  return usedOf(stream);
+  return full ? full.used(stream) : usedOf(stream);
 }
