@@ -13,6 +13,10 @@ func (m *Manifest) Canonical() []byte {
 	for _, b := range m.Bindings {
 		bindings[b.Name] = b.document()
 	}
+	vars := make(map[string]Var, len(m.Vars))
+	for _, v := range m.Vars {
+		vars[v.Name] = v
+	}
 	return capability.JSON(struct {
 		Name        string                    `json:"name"`
 		Version     string                    `json:"version"`
@@ -21,8 +25,9 @@ func (m *Manifest) Canonical() []byte {
 		Tags        []string                  `json:"tags,omitempty"`
 		Bindings    map[string]map[string]any `json:"bindings"`
 		WASI        abi.WASI                  `json:"wasi,omitzero"`
+		Vars        map[string]Var            `json:"vars,omitempty"`
 		Needs       map[string]string         `json:"dependencies,omitempty"`
-	}{m.Name, m.Version, m.Description, m.Tools, m.Tags, bindings, m.WASI, m.Dependencies})
+	}{m.Name, m.Version, m.Description, m.Tools, m.Tags, bindings, m.WASI, vars, m.Dependencies})
 }
 
 // MarshalJSON implements json.Marshaler with the canonical form.

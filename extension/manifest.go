@@ -36,6 +36,8 @@ type Manifest struct {
 	Bindings []Binding
 	// WASI says which of Bindings serve files and http of WASI, for a component whose code uses those.
 	WASI abi.WASI
+	// Vars are what a person can configure, in byte order of their names. The code reads them in env.vars. They are nil if there are none.
+	Vars []Var
 	// Dependencies are the npm packages that the code imports: names and ranges of versions, as in a package.json. Each must come
 	// from the registry under its own name, not from a file or an address. It is nil if there are none.
 	Dependencies map[string]string
@@ -112,7 +114,7 @@ func (r *reader) manifest() *Manifest {
 		return nil
 	}
 	fields := r.Fields(root, exampleManifest,
-		[]string{"name", "version", "description", "tools", "tags", "permissions", "bindings", "wasi", "dependencies", "tests"},
+		[]string{"name", "version", "description", "tools", "tags", "permissions", "bindings", "wasi", "vars", "dependencies", "tests"},
 		"name", "version", "description", "tools")
 	if r.Err != nil {
 		return nil
@@ -130,6 +132,9 @@ func (r *reader) manifest() *Manifest {
 	}
 	if n := fields["tags"]; n != nil {
 		m.Tags = r.names(n, "tag", "issue-tracker", maxTags, extensionName.MatchString, maxTag)
+	}
+	if n := fields["vars"]; n != nil {
+		m.Vars = r.vars(n)
 	}
 	if n := fields["dependencies"]; n != nil {
 		m.Dependencies = r.dependencies(n)

@@ -111,6 +111,10 @@ var valid = []struct {
 			{"workspace", workspace.Rights{Path: "/", Access: workspace.Read}},
 		},
 	},
+	{"vars", with(`"vars": {
+		"team": {"type": "string", "description": "Whose issues.", "default": "core", "enum": ["core", "web"]}, "limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 20},
+		"max_tokens": {"type": "number"}, "dry": {"type": "boolean", "default": false}, "labels": {"type": "array", "items": {"type": "string"}, "maxItems": 3, "default": ["bug"]}, "title": {"type": "string", "minLength": 1, "maxLength": 9}
+	}, "tests": [{"tool": "add", "input": {}, "expect": 1, "vars": {"team": "web", "limit": 3}}]`), nil},
 }
 
 func TestParse(t *testing.T) {
@@ -141,10 +145,26 @@ var refused = []struct{ name, text, want string }{
 	{"too deep", strings.Repeat("[", 5000) + strings.Repeat("]", 5000), `line 1, column 17: ` + strings.Repeat("[0]", 16) + `: values are nested too deep; write at most 16 levels`},
 	{"no version", `{"name": "a", "description": "d", "tools": ["t"]}`, `line 1, column 1: the field "version" is missing; write ` + exampleManifest},
 	{"a typing error", with(`"permisssions": {}`), `line 2, column 1: permisssions: there is no such field; write "permissions"`},
-	{"an unknown field", with(`"main": "x.ts"`), `line 2, column 1: main: there is no such field; write one of name, version, description, tools, tags, permissions, bindings, wasi, dependencies, tests`},
+	{"an unknown field", with(`"main": "x.ts"`), `line 2, column 1: main: there is no such field; write one of name, version, description, tools, tags, permissions, bindings, wasi, vars, dependencies, tests`},
 	{"files of WASI without a binding", with(`"wasi": {"filesystem": {"/": "notes"}}`), `line 2, column 30: wasi.filesystem["/"]: the binding "notes" does not exist; write the name of a binding of this manifest`},
 	{"files of WASI of kv", with(`"permissions": {"kv": true}, "wasi": {"filesystem": {"/": "kv"}}`), `line 2, column 59: wasi.filesystem["/"]: the binding "kv" is of stile:capability/kv@0.1.0, not of stile:capability/workspace@0.1.0; write the name of a binding of this manifest`},
 	{"files of WASI at dots", with(`"permissions": {"workspace": "read"}, "wasi": {"filesystem": {"/a/..": "workspace"}}`), `line 2, column 63: wasi.filesystem["/a/.."]: "/a/.." has empty names, "." or "..": "/" is the same; write a path like "/" or "/data"`},
+	{"vars that are no object", with(`"vars": ["team"]`), `line 2, column 9: vars: a list where an object belongs; write {"team": {"type": "string", "description": "whose issues", "default": "core"}}`},
+	{"a var without a type", with(`"vars": {"team": {"default": "x"}}`), `line 2, column 18: vars.team: the field "type" is missing; write {"type": "string", "description": "what it is for", "default": "core"}`},
+	{"a var of a type that forms lack", with(`"vars": {"team": {"type": "object"}}`), `line 2, column 27: vars.team.type: the type is "object"; write "string", "number", "integer", "boolean" or "array"`},
+	{"a var with a pattern", with(`"vars": {"team": {"type": "string", "pattern": "(a+)+$"}}`), `line 2, column 37: vars.team.pattern: there is no such field; write one of type, description, default, enum, items, minimum, maximum, minLength, maxLength, maxItems`},
+	{"a var with a default of another type", with(`"vars": {"n": {"type": "integer", "default": "1"}}`), `line 2, column 46: vars.n.default: the default must be a number; write a value that fits the schema`},
+	{"a var with a default that is too small", with(`"vars": {"n": {"type": "integer", "minimum": 2, "default": 1}}`), `line 2, column 60: vars.n.default: the default must be at least 2; write a value that fits the schema`},
+	{"a var with a length of a number", with(`"vars": {"n": {"type": "integer", "maxLength": 2}}`), `line 2, column 48: vars.n.maxLength: maxLength does not apply to the type "integer"; write it with the type string`},
+	{"a var named like a promise", with(`"vars": {"then": {"type": "string"}}`), `line 2, column 10: vars.then: "then" means something else in JavaScript; write a lower-case name, like "team"`},
+	{"a var that changes all objects", with(`"vars": {"__proto__": {"type": "string"}}`), `line 2, column 10: vars.__proto__: "__proto__" must start with a-z, and have only a-z, 0-9 and "_"; write a lower-case name, like "team"`},
+	{"a var for a secret", with(`"vars": {"api_key": {"type": "string"}}`), `line 2, column 10: vars.api_key: "api_key" sounds like a secret, and vars are not secret; write a credential of an http binding, which the code never sees`},
+	{"a var with text that hides", with(`"vars": {"team": {"type": "string", "description": "a\u202eb"}}`), `line 2, column 52: vars.team.description: the text holds the character '\u202e'; write printable text`},
+	{"a var of lists of lists", with(`"vars": {"l": {"type": "array", "items": {"type": "array"}}}`), `line 2, column 51: vars.l.items.type: items are "array"; write "string"`},
+	{"a var of lists of nothing", with(`"vars": {"l": {"type": "array"}}`), `line 2, column 15: vars.l: there are no items; write "items": {"type": "string"}`},
+	{"a test of a var that is not there", with(`"vars": {"team": {"type": "string"}}, "tests": [{"tool": "create_pr", "input": 1, "expect": 1, "vars": {"tem": "x"}}]`), `line 2, column 58: tests[0].tool: "create_pr" is not among the tools; write one of tools`},
+	{"a test of a var that does not fit", with(`"vars": {"team": {"type": "string"}}, "tests": [{"tool": "create_pr", "input": 1, "expect": 1, "vars": {"team": 1}}]`), `line 2, column 58: tests[0].tool: "create_pr" is not among the tools; write one of tools`},
+	{"a test of vars where there are none", with(`"tests": [{"tool": "create_pr", "input": 1, "expect": 1, "vars": {}}]`), `line 2, column 20: tests[0].tool: "create_pr" is not among the tools; write one of tools`},
 	{"files of WASI nowhere", with(`"permissions": {"workspace": "read"}, "wasi": {"filesystem": {"data": "workspace"}}`), `line 2, column 63: wasi.filesystem.data: "data" does not begin with "/"; write a path like "/" or "/data"`},
 	{"more of WASI", with(`"wasi": {"sockets": "x"}`), `line 2, column 10: wasi.sockets: there is no such field; write one of filesystem, http`},
 	{"http of WASI of a workspace", with(`"permissions": {"workspace": "read"}, "wasi": {"http": "workspace"}`), `line 2, column 56: wasi.http: the binding "workspace" is of stile:capability/workspace@0.1.0, not of stile:capability/http@0.1.0; write the name of a binding of this manifest`},
@@ -157,7 +177,7 @@ var refused = []struct{ name, text, want string }{
 	{"code with too many runs", with(`"bindings": {"runner": {"code": {"runs": 10001}}}`), `line 2, column 42: bindings.runner.code.runs: "10001" is no number of runs for code; write a number from 1 to 10000`},
 	{"code without limits", with(`"bindings": {"runner": {"code": {"seconds": 0}}}`), `line 2, column 45: bindings.runner.code.seconds: "0" is no number of seconds for code; write a number from 1 to 600`},
 	{"code with a binding under no name", with(`"bindings": {"runner": {"code": {"env": ["A b"]}}}`), `line 2, column 42: bindings.runner.code.env[0]: "A b" cannot name a binding; write names of bindings, each once, like "notes"`},
-	{"a field that hides", with(`"a\u202eb": 1`), `line 2, column 1: ["a\u202eb"]: there is no such field; write one of name, version, description, tools, tags, permissions, bindings, wasi, dependencies, tests`},
+	{"a field that hides", with(`"a\u202eb": 1`), `line 2, column 1: ["a\u202eb"]: there is no such field; write one of name, version, description, tools, tags, permissions, bindings, wasi, vars, dependencies, tests`},
 
 	{"name in capitals", `{"name": "Notes", "version": "1.0.0", "description": "d", "tools": ["t"]}`, `line 1, column 10: name: "Notes" does not have this form; write lower-case words with "-" between them, like "my-notes"`},
 	{"name with escapes", `{"name": "a\u001b[2J", "version": "1.0.0", "description": "d", "tools": ["t"]}`, `line 1, column 10: name: "a\x1b[2J" does not have this form; write lower-case words with "-" between them, like "my-notes"`},

@@ -14,7 +14,7 @@ const MaxToolName = 64
 var (
 	// reservedTools are the names of Stile's own tools, including those of later versions, or prefixes of them.
 	reservedTools = []string{"agent", "browser", "code", "context", "extension", "person", "run", "sandbox", "schema", "sql", "stile", "workspace"}
-	// reservedBindings are the names that coming versions will have in env.
+	// reservedBindings are the names that env has itself, or will have in coming versions.
 	reservedBindings = []string{"agents", "progress", "runs", "vars"}
 )
 

@@ -23,6 +23,8 @@ var onlyParse = []string{
 	"a test with a binding that is not there", "a test with bindings where there are none",
 	"a credential for any host",
 	"code with a binding that is not there", "code with itself", "code with what runs code", // consistency between bindings
+	"a var with a default that is too small", "a var for a secret", "a var with text that hides", // vars
+	"a test of a var that is not there", "a test of a var that does not fit", "a test of vars where there are none",
 	"files of WASI without a binding", "files of WASI of kv", "http of WASI of a workspace", "files of WASI at dots",
 }
 

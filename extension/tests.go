@@ -23,6 +23,8 @@ type Test struct {
 	Error string
 	// Env gives the answers of bindings, by their names. It is nil if there are none.
 	Env map[string]json.RawMessage
+	// Vars are those of [Manifest.Vars] that the test sets. The others have their defaults. It is nil if the test sets none.
+	Vars map[string]json.RawMessage
 }
 
 // MarshalJSON implements json.Marshaler in the form of a manifest's tests.
@@ -34,7 +36,8 @@ func (t Test) MarshalJSON() ([]byte, error) {
 		Expect json.RawMessage            `json:"expect,omitempty"`
 		Error  string                     `json:"error,omitempty"`
 		Env    map[string]json.RawMessage `json:"env,omitempty"`
-	}{t.Name, t.Tool, t.Input, t.Expect, t.Error, t.Env}), nil
+		Vars   map[string]json.RawMessage `json:"vars,omitempty"`
+	}{t.Name, t.Tool, t.Input, t.Expect, t.Error, t.Env, t.Vars}), nil
 }
 
 // MaxTests is how many tests an extension has, and how many are run.
@@ -57,7 +60,7 @@ func (r *reader) tests(n *jsonform.Node, m *Manifest) []Test {
 }
 
 func (r *reader) test(n *jsonform.Node, m *Manifest) Test {
-	fields := r.Fields(n, exampleTest, []string{"name", "tool", "input", "expect", "error", "env"}, "tool", "input")
+	fields := r.Fields(n, exampleTest, []string{"name", "tool", "input", "expect", "error", "env", "vars"}, "tool", "input")
 	if r.Err != nil {
 		return Test{}
 	}
@@ -82,6 +85,9 @@ func (r *reader) test(n *jsonform.Node, m *Manifest) Test {
 	}
 	if env := fields["env"]; env != nil {
 		t.Env = r.testEnv(env, m)
+	}
+	if vars := fields["vars"]; vars != nil {
+		t.Vars = r.testVars(vars, m)
 	}
 	return t
 }

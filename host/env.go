@@ -281,6 +281,12 @@ var envOperations = map[string]func(c *call, args []abi.Value) (abi.Value, error
 		}
 		return okResult(rep), nil
 	},
+	"[method]env.vars": func(c *call, args []abi.Value) (abi.Value, error) {
+		if _, err := c.environment(args[0]); err != nil {
+			return nil, err
+		}
+		return c.request.vars(), nil
+	},
 }
 
 // pollOperations implement stile:capability/poll.

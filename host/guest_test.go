@@ -45,6 +45,7 @@ var imports = map[string]string{
 	"names":     `"stile:capability/env@0.1.0" "[method]env.names" (func $names (param i32 i32))`,
 	"drop-env":  `"stile:capability/env@0.1.0" "[resource-drop]env" (func $drop-env (param i32))`,
 	"subset":    `"stile:capability/env@0.1.0" "[method]env.subset" (func $subset (param i32 i32 i32 i32))`,
+	"vars":      `"stile:capability/env@0.1.0" "[method]env.vars" (func $vars (param i32 i32))`,
 	"poll":      `"stile:capability/poll@0.1.0" "poll" (func $poll (param i32 i32 i32))`,
 	"park":      `"stile:capability/poll@0.1.0" "park" (func $park (param i32 i32) (result i32))`,
 	"block":     `"stile:capability/poll@0.1.0" "[method]pollable.block" (func $block (param i32))`,

@@ -1,7 +1,12 @@
 package host
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -22,6 +27,9 @@ type Request struct {
 	Input []byte
 	// Env is the whole authority of the call.
 	Env Env
+	// Vars are what the component's code reads as configuration: a JSON object of at most [MaxVars] bytes. They are data, and no secret: a
+	// recording has them if the code read them. Tools that the call starts have their own. Empty means `{}`.
+	Vars []byte
 	// WASI says which bindings of Env serve files and http of WASI 0.2. Each must be there, and of the right interface.
 	WASI abi.WASI
 	// Limits that are not zero override the host's defaults.
@@ -41,6 +49,25 @@ type Request struct {
 
 	record *record
 	replay *player
+}
+
+// MaxVars is the largest [Request.Vars] in bytes.
+const MaxVars = 64 * kib
+
+// vars is what the guest reads.
+func (r *Request) vars() string { return cmp.Or(string(r.Vars), "{}") }
+
+// checkVars refuses vars that no guest could read.
+func (r *Request) checkVars() error {
+	text := bytes.TrimSpace(r.Vars)
+	switch {
+	case len(r.Vars) > MaxVars:
+		return fmt.Errorf("the vars of a call have %d bytes; %d are allowed", len(r.Vars), MaxVars)
+	case len(r.Vars) > 0 && (len(text) == 0 || text[0] != '{' || !json.Valid(text)):
+		return errors.New("the vars of a call are no JSON object")
+	default:
+		return nil
+	}
 }
 
 // Code is a program that comes with a call. A toolchain makes it from the author's source. It is trusted no more than a component.

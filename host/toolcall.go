@@ -68,6 +68,9 @@ func (c *Component) launch(ctx context.Context, r *Request) (*toolCall, error) {
 		if err := checkWASI(r.WASI, r.Env); err != nil {
 			return nil, err
 		}
+		if err := r.checkVars(); err != nil {
+			return nil, err
+		}
 	}
 	t := newToolCall(ctx, c, r)
 	if r.replay == nil {

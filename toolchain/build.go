@@ -627,6 +627,7 @@ const subset = "env.env.subset"
 // preludeWords are the words that lead to a method through the web APIs of the prelude.
 var preludeWords = map[string][]string{
 	"env.env.names": {always},
+	"env.env.vars":  {"vars"},
 	subset:          nil, // apis has what passes bindings on
 
 	// A promise that nobody waits for is told of there.

@@ -28,6 +28,7 @@ import (
 var uses = map[string]string{
 	"c.now":       `env.c.now()`,
 	"c.monotonic": `env.c.monotonic()`,
+	"vars":        `env.vars`,
 	"c.sleep":     `await env.c.sleep(1)`,
 
 	"x.run":    `await env.x.run("echo a")`,

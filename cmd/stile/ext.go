@@ -48,6 +48,7 @@ type extCommand struct {
 	History  extHistory  `cmd:"" help:"List all versions, and who decided what."`
 	Rollback extRollback `cmd:"" help:"Return to a version that was active before."`
 	Promote  extPromote  `cmd:"" help:"Request an extension in a wider scope."`
+	Config   extConfig   `cmd:"" help:"Show and set the vars of an extension."`
 	Call     extCall     `cmd:"" help:"Call a tool of an extension."`
 	Generate extGenerate `cmd:"" help:"Have a model write an extension."`
 	SBOM     extSBOM     `cmd:"" name:"sbom" help:"Print the npm packages of a version, as CycloneDX."`

@@ -102,8 +102,9 @@ func (f addFlags) decide(ctx context.Context, s *streams, e *extensions, w *life
 			return err
 		}
 		w.Release = r
+		return nil
 	}
-	return nil
+	return e.tellUnfit(ctx, s, w.Release)
 }
 
 type extAdd struct {

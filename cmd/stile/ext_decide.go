@@ -187,7 +187,10 @@ func (e *extensions) approve(ctx context.Context, s *streams, r lifecycle.Releas
 	if err != nil {
 		return r, err
 	}
-	return e.Approve(ctx, d)
+	if r, err = e.Approve(ctx, d); err == nil {
+		err = e.tellUnfit(ctx, s, r)
+	}
+	return r, err
 }
 
 type extDeny struct {

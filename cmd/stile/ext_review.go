@@ -62,6 +62,9 @@ func versionText(r lifecycle.Review, full bool) string {
 	var b strings.Builder
 	b.WriteString(table("", rows))
 	b.WriteString(section("It may", may(r.Granted, v)))
+	if len(r.Vars) > 0 {
+		b.WriteString(section("Vars, which stile ext config sets and the code reads as data", varTable("    ", r.Vars)))
+	}
 	if warnings := v.Warnings(); len(warnings) > 0 {
 		b.WriteString(section("Decide whether you trust its packages", indented(strings.Join(warnings, "\n"))))
 	}
@@ -279,6 +282,7 @@ type reviewJSON struct {
 	Description string             `json:"description"`
 	Tags        []string           `json:"tags"`
 	May         []string           `json:"may"`
+	Vars        []varJSON          `json:"vars"`
 	Changes     []extension.Change `json:"changes"`
 	Cut         []extension.Change `json:"cut"`
 	Tools       []tool             `json:"tools"`
@@ -291,7 +295,7 @@ type reviewJSON struct {
 
 func reviewOf(r lifecycle.Review, states []lifecycle.ToolState) reviewJSON {
 	j := reviewJSON{
-		Release: releaseOf(r.Release), Signer: printable.Text(r.Release.Signer), Version: r.Version.Manifest.Version, Source: r.Version.HasSource(), Description: r.Version.Manifest.Description, Tags: append([]string{}, r.Version.Manifest.Tags...), May: []string{},
+		Release: releaseOf(r.Release), Signer: printable.Text(r.Release.Signer), Version: r.Version.Manifest.Version, Source: r.Version.HasSource(), Description: r.Version.Manifest.Description, Tags: append([]string{}, r.Version.Manifest.Tags...), May: []string{}, Vars: varsOf(r.Vars),
 		Changes: append([]extension.Change{}, r.Changes...), Cut: append([]extension.Change{}, r.Cut...), Tools: toolsOf(r.Version.Tools),
 		States: extensionOf(lifecycle.Extension{Tools: states}).Tools, Packages: append([]npm.Package{}, r.Version.Packages...), Report: r.Version.Report, Component: r.Version.Component,
 	}

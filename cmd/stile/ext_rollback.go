@@ -65,6 +65,9 @@ func (c *extRollback) Run(ctx context.Context, s *streams) error {
 		if r, err = e.Rollback(ctx, scope, c.Name, r.Digest, d); err != nil {
 			return err
 		}
+		if err := e.tellUnfit(ctx, s, r); err != nil {
+			return err
+		}
 		return c.print(s, r)
 	})
 }

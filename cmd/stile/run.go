@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/sandbox"
 	"github.com/stilehost/stile/capabilities/tools"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/evaluate"
 	"github.com/stilehost/stile/host"
@@ -28,6 +30,7 @@ type runCommand struct {
 	callFlags
 	WASIFS   []string `name:"wasi-fs" sep:"none" placeholder:"PATH=NAME" help:"Path at which WASI has the files of a workspace binding, such as /=notes. Can be repeated."`
 	WASIHTTP string   `name:"wasi-http" placeholder:"NAME" help:"Binding that serves wasi:http."`
+	Var      []string `name:"var" sep:"none" placeholder:"NAME=VALUE" help:"Value that the tool reads as env.vars.NAME. Can be repeated."`
 	JSON     bool     `name:"json" help:"List tools as JSON, schemas included. The result of a tool is always JSON."`
 }
 
@@ -62,7 +65,7 @@ func (*runCommand) Help() string {
 ` + specForms() + `
 The call is recorded in STILE_HOME. stile calls lists, shows and replays it.
 
-With --manifest, the extension gets a workspace of its own name, and a bucket for each kv binding.
+With --manifest, the extension gets a workspace of its own name, and a bucket for each kv binding. --var sets a var of the manifest, which checks it. Without a manifest, a value that is JSON is that value, and any other is a text.
 
 Examples:
 
@@ -71,6 +74,7 @@ Examples:
     stile run github.ts list_issues --manifest github.json --input @query.json
     stile run github.ts list_issues --bind 'github=http:https://api.github.com/repos/**' --input - < query.json
     stile run tool.wasm convert --bind files=dir:.,rw --wasi-fs /=files --bind 'web=http:https://example.com/**' --wasi-http web
+    stile run issues.ts list --manifest issues.json --var team=core
     stile run hungry.ts work --limit cpu=200ms --limit memory=16MiB`
 }
 
@@ -99,6 +103,10 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 		return err
 	}
 	wasi, err := c.wasi(manifest, bindings)
+	if err != nil {
+		return err
+	}
+	vars, err := c.vars(manifest)
 	if err != nil {
 		return err
 	}
@@ -134,11 +142,33 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 		return err
 	}
 
-	err = c.call(ctx, s, n, wasm, bindings, host.Request{Tool: c.Tool, Input: input, WASI: wasi, Limits: limits}, component.Do)
+	err = c.call(ctx, s, n, wasm, bindings, host.Request{Tool: c.Tool, Input: input, WASI: wasi, Vars: vars, Limits: limits}, component.Do)
 	if bound, ok := errors.AsType[*boundError](err); ok && c.Manifest == "" {
 		bound.file = c.File
 	}
 	return err
+}
+
+// vars are the manifest's, with what the command line says instead.
+func (c *runCommand) vars(m *extension.Manifest) ([]byte, error) {
+	set := map[string]json.RawMessage{}
+	for _, given := range c.Var {
+		name, value, err := extension.ParseVar(m, given)
+		if err != nil {
+			return nil, usagef("--var: %w", err)
+		}
+		set[name] = value
+	}
+	if err := extension.TooManyVars(set); err != nil {
+		return nil, usagef("--var: %w", err)
+	}
+	if m == nil {
+		if len(set) == 0 {
+			return nil, nil
+		}
+		return capability.JSON(set), nil
+	}
+	return extension.VarsText(m.Configure(set)), nil
 }
 
 // wasi is the manifest's, with what the command line says instead.

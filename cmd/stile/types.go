@@ -37,7 +37,7 @@ Examples:
 
 // Run implements the command.
 func (c *typesCommand) Run(_ context.Context, s *streams) error {
-	interfaces, err := c.bindings()
+	interfaces, vars, err := c.bindings()
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (c *typesCommand) Run(_ context.Context, s *streams) error {
 		output = filepath.Join(filepath.Dir(c.Manifests[0]), "stile-env.d.ts")
 	}
 	of := namesFrom(output, c.Manifests)
-	_, types, _ := strings.Cut(toolchain.EnvTypes(interfaces, known), "\n")
+	_, types, _ := strings.Cut(toolchain.EnvTypes(interfaces, extension.VarTypes(vars), known), "\n")
 	types = typesHead(of) + types
 	if output == "-" {
 		_, err = io.WriteString(s.out, types)
@@ -69,22 +69,30 @@ func (c *typesCommand) Run(_ context.Context, s *streams) error {
 	return err
 }
 
-// bindings returns the interfaces of the bindings of all manifests, by name.
-func (c *typesCommand) bindings() (map[string]string, error) {
-	all, from := map[string]string{}, map[string]string{}
+// bindings returns the interfaces of the bindings of all manifests, by name, and their vars.
+func (c *typesCommand) bindings() (all map[string]string, vars []extension.Var, err error) {
+	all = map[string]string{}
+	from := map[string]string{}
 	for _, file := range c.Manifests {
 		m, err := readManifest(file)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		for _, v := range m.Vars {
+			if at := slices.IndexFunc(vars, func(other extension.Var) bool { return other.Name == v.Name }); at < 0 {
+				vars = append(vars, v)
+			} else if before := vars[at]; before.TypeScript() != v.TypeScript() || (before.Default == nil) != (v.Default == nil) {
+				return nil, nil, usagef("%s has another var %s than a manifest before it; write a file for each manifest with -o", line(file, 200), v.Name)
+			}
 		}
 		for name, of := range extension.Known(m.Bindings) {
 			if before, ok := all[name]; ok && before != of {
-				return nil, usagef("%s binds %s to %s, and %s to %s; rename one, or write a file for each manifest with -o", line(from[name], 200), name, before, line(file, 200), of)
+				return nil, nil, usagef("%s binds %s to %s, and %s to %s; rename one, or write a file for each manifest with -o", line(from[name], 200), name, before, line(file, 200), of)
 			}
 			all[name], from[name] = of, file
 		}
 	}
-	return all, nil
+	return all, vars, nil
 }
 
 // namesFrom returns the paths of the manifests relative to the folder of a file, sorted.

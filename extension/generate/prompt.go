@@ -70,7 +70,7 @@ var namespaceText = lazyregexp.New(`(?ms)^((?:/\*\*[^\n]*\*/\n)?export namespace
 func (r *Request) ask() string {
 	types := r.Types
 	if types == "" && len(r.Bindings) > 0 {
-		types = toolchain.EnvTypes(extension.Known(r.Bindings), nil)
+		types = toolchain.EnvTypes(extension.Known(r.Bindings), nil, nil)
 	}
 	bindings := make(map[string]extension.Binding, len(r.Bindings))
 	for _, b := range r.Bindings {

@@ -29,6 +29,8 @@ type Input struct {
 	Entry string
 	// Bindings are those that the manifest asks for.
 	Bindings []extension.Binding
+	// Vars reports whether the manifest has vars, which are no binding.
+	Vars     bool
 	Packages []PackageInfo
 	// Component is the size of the built component in bytes. It is 0 if nothing was built.
 	Component int64
@@ -136,6 +138,9 @@ func Inspect(in Input) Report {
 		for _, f := range list {
 			c.file(in.FS, f)
 		}
+	}
+	if in.Vars {
+		delete(c.env, "vars")
 	}
 	c.bindings(in.Bindings)
 	for _, name := range slices.Sorted(maps.Keys(c.hosts)) {

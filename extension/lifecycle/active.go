@@ -42,6 +42,8 @@ type active struct {
 	manifest *extension.Manifest
 	tools    []abi.Definition
 
+	vars atomic.Pointer[varsOf] // nil if it has none
+
 	calls atomic.Int64    // under way
 	ctx   context.Context // ends when the release is revoked
 	end   context.CancelCauseFunc
@@ -208,6 +210,14 @@ func (m *Manager) readReleases(ctx context.Context) (gone []*active, ended map[*
 			} else if err != nil {
 				m.unreadable(a.id, err)
 				delete(releases, a.id)
+			}
+		}
+		for id, a := range releases {
+			if err := a.configure(ctx, c); ctx.Err() != nil {
+				return err
+			} else if err != nil {
+				m.unreadable(id, err)
+				delete(releases, id)
 			}
 		}
 		for id, a := range known {

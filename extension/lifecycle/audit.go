@@ -21,7 +21,7 @@ type Entry struct {
 	// At has milliseconds.
 	At time.Time `json:"at,omitzero"`
 	// Kind is "write", "refuse", "generate", "approve", "deny", "withdraw", "rollback", "revoke", "remove", "quarantine", "archive",
-	// "forget", "trim", "answer" or "call".
+	// "configure", "forget", "trim", "answer" or "call".
 	Kind string `json:"kind"`
 	// By is who acted: "agent:NAME", "user:NAME", "policy" or "host".
 	By string `json:"by"`

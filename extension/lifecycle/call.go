@@ -237,7 +237,7 @@ var errAnother = errors.New("the tool or its handles changed before the call beg
 
 // still says why a call that waited must not begin as prepared. It runs right before the call begins, so that earlier decisions
 // apply.
-func (m *Manager) still(ctx context.Context, c Call, o offer, made int) error {
+func (m *Manager) still(ctx context.Context, c Call, o offer, made int, vars *varsOf) error {
 	if err := m.Refresh(ctx); err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (m *Manager) still(ctx context.Context, c Call, o offer, made int) error {
 	switch {
 	case quarantine != "":
 		return &QuarantinedError{a.manifest.Name, quarantine}
-	case renewed != made:
+	case renewed != made, a.vars.Load() != vars:
 		return errAnother
 	case c.Allowed != nil:
 		return c.Allowed()
@@ -339,14 +339,18 @@ func (s *started) ask(env host.Env, made int) error {
 		}
 		maps.Copy(env, apart)
 	}
+	vars := a.vars.Load()
 	s.request = host.Request{
 		Tool: o.tool.Name, Name: c.Tool, User: c.Viewer.String(), Input: c.Input, Env: env, Limits: c.Limits, Approved: a.tools, Recorder: m.options.Recorder,
 		WASI: a.manifest.WASI.Only(func(name string) bool { return env[name] != nil }), // a ceiling can take a binding away
 		Begin: func(ctx context.Context) error {
-			err := m.still(ctx, c, o, made)
+			err := m.still(ctx, c, o, made, vars)
 			s.began = err == nil
 			return err
 		},
+	}
+	if vars != nil {
+		s.request.Vars = vars.text
 	}
 	if s.request.Limits.Nesting == 0 {
 		s.request.Limits.Nesting = m.policy.Load().Limits.Nesting

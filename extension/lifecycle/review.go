@@ -26,6 +26,8 @@ type Review struct {
 	Cut     []extension.Change
 	// Changes are the differences of its authority from that of Before.
 	Changes []extension.Change
+	// Vars are what a person can configure, with the values that the version would read.
+	Vars []extension.VarState
 	// Code is the difference in source, manifest and packages from Before, as a unified diff. For a first version, it is everything. Of a
 	// component without source it has what the report knows.
 	Code string
@@ -42,6 +44,11 @@ func (m *Manager) Review(ctx context.Context, id int64) (review Review, err erro
 		if review.Version, err = loadVersion(ctx, c, m.options.Kinds, r.Digest); err != nil {
 			return err
 		}
+		set, err := varsIn(ctx, c, r.Scope, r.Name)
+		if err != nil {
+			return err
+		}
+		review.Vars = review.Version.Manifest.Configure(set)
 		current, err := releaseIn(ctx, c, r.Scope, r.Name, Active)
 		if notFound := (*NotFoundError)(nil); errors.As(err, &notFound) || current.ID == r.ID {
 			return nil

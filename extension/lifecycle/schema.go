@@ -251,6 +251,15 @@ CREATE INDEX release_ended_digest ON release (scope, name, digest) WHERE state I
 -- Words are looked up in memory, for all viewers of a release.
 DROP TABLE tool_text;
 ALTER TABLE tool DROP COLUMN text;
+`, `
+-- What persons configured of extensions: JSON values.
+CREATE TABLE var (
+	scope     TEXT NOT NULL,
+	extension TEXT NOT NULL,
+	name      TEXT NOT NULL,
+	value     TEXT NOT NULL,
+	PRIMARY KEY (scope, extension, name)
+) STRICT, WITHOUT ROWID;
 `}}
 
 // DamagedError reports a part of the store that something else changed.

@@ -405,7 +405,7 @@ func (b *build) types(ctx context.Context) error {
 		b.written.Unchecked = &typecheck.UnavailableError{Err: errors.New("there is no compiler here")}
 		return nil
 	}
-	err := b.options.Types.Check(ctx, typecheck.Request{Files: b.version.Files, Entry: b.version.Entry, Bindings: b.source.Bindings, WIT: b.options.Host.WIT()})
+	err := b.options.Types.Check(ctx, typecheck.Request{Files: b.version.Files, Entry: b.version.Entry, Bindings: b.source.Bindings, Vars: extension.VarTypes(b.version.Manifest.Vars), WIT: b.options.Host.WIT()})
 	if unavailable, ok := errors.AsType[*typecheck.UnavailableError](err); ok {
 		b.written.Unchecked = unavailable
 		return nil
@@ -471,7 +471,7 @@ func (b *build) report(context.Context) error {
 			return err
 		}
 	}
-	in := inspect.Input{Kinds: b.options.Kinds, FS: tree, Entry: v.Entry, Bindings: v.Manifest.Bindings, Component: int64(len(b.wasm))}
+	in := inspect.Input{Kinds: b.options.Kinds, FS: tree, Entry: v.Entry, Bindings: v.Manifest.Bindings, Vars: len(v.Manifest.Vars) > 0, Component: int64(len(b.wasm))}
 	for _, p := range v.Packages {
 		in.Packages = append(in.Packages, inspect.PackageInfo{Name: p.Name, Version: p.Version, License: p.License, Size: p.Size, Warnings: p.Warnings})
 	}
@@ -516,7 +516,7 @@ func (b *build) test(ctx context.Context) (err error) {
 
 func (m *Manager) trial(ctx context.Context, c *host.Component, v *Version) ([]trial.Result, error) {
 	return trial.Run(ctx, trial.Request{
-		Component: c, Bindings: m.withDefaults(v.Manifest.Bindings), WASI: v.Manifest.WASI, Tests: v.Manifest.Tests,
+		Component: c, Bindings: m.withDefaults(v.Manifest.Bindings), WASI: v.Manifest.WASI, Vars: v.Manifest.Vars, Tests: v.Manifest.Tests,
 	})
 }
 

@@ -80,6 +80,9 @@ func FromRecordingWith(kinds capability.Set, known *abi.Resolve, r *host.Recordi
 	if test.Env, err = c.answers(); err != nil {
 		return extension.Test{}, err
 	}
+	if len(c.vars) > 0 {
+		test.Vars = c.vars
+	}
 	text, err := json.Marshal(test)
 	switch {
 	case err != nil:
@@ -132,6 +135,7 @@ type converter struct {
 	// objects has the resource behind each handle, and bindings has the state of each binding.
 	objects  map[object]double.Learner
 	bindings map[binding]double.Answerer
+	vars     map[string]json.RawMessage // that the code read
 }
 
 // object is a handle of a resource.
@@ -150,6 +154,13 @@ func (c *converter) refused(at int, err error) error {
 
 // step learns from one operation. An error says why a test cannot answer it.
 func (c *converter) step(at int, o host.RecordedValues) error {
+	if o.Interface == abi.EnvInterface && o.Func == "[method]env.vars" && o.Error == nil {
+		text, _ := o.Answer.(string)
+		if err := json.Unmarshal([]byte(text), &c.vars); err != nil || len(text) > host.MaxVars {
+			return errors.New("its vars cannot be read")
+		}
+		return nil
+	}
 	if o.Interface == abi.EnvInterface || o.Interface == abi.PollInterface {
 		return nil
 	}

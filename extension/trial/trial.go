@@ -29,7 +29,9 @@ type Request struct {
 	// Bindings are those that calls of the extension will have. Only these can have answers.
 	Bindings []extension.Binding
 	// WASI says which of Bindings serve WASI.
-	WASI  abi.WASI
+	WASI abi.WASI
+	// Vars are those of the manifest. A test gets their defaults, and what it sets.
+	Vars  []extension.Var
 	Tests []extension.Test
 	// Limits are those of each test; zero fields have the defaults of the host, and Wall 10 s. All tests together take at
 	// most six times Wall.
@@ -97,7 +99,7 @@ func run(ctx context.Context, r Request, i int, end time.Time) (result Result, e
 	if err != nil {
 		return result, err
 	}
-	made, err := r.Component.Do(ctx, host.Request{Tool: test.Tool, Input: test.Input, Env: env, WASI: r.WASI, Limits: r.Limits, Idle: e.clock.Move})
+	made, err := r.Component.Do(ctx, host.Request{Tool: test.Tool, Input: test.Input, Env: env, WASI: r.WASI, Vars: extension.VarsText((&extension.Manifest{Vars: r.Vars}).Configure(test.Vars)), Limits: r.Limits, Idle: e.clock.Move})
 	result.Usage = made.Usage
 	result.Problem, err = e.judge(test, made.Output, err)
 	if fault := e.stores.Fault(); fault != nil && result.Problem != nil {

@@ -111,6 +111,8 @@ type Request struct {
 	Entry string
 	// Bindings are the bindings in env, names with their interfaces, as in toolchain.Source.
 	Bindings map[string]string
+	// Vars are the fields of env.vars in TypeScript, as in toolchain.EnvTypes.
+	Vars []string
 	// WIT has the embedder's interfaces that bindings name. Default: bindings of such interfaces have the type unknown.
 	WIT *abi.Resolve
 }
@@ -137,7 +139,7 @@ func (c *Checker) Check(ctx context.Context, r Request) error {
 	if size > maxSource {
 		return tooComplex(r.Entry, fmt.Sprintf("the files have %d KiB, and %d are checked at most", size>>10, maxSource>>10))
 	}
-	input, err := json.Marshal(map[string]any{"files": files, "entry": r.Entry, "env": toolchain.EnvTypes(r.Bindings, r.WIT)})
+	input, err := json.Marshal(map[string]any{"files": files, "entry": r.Entry, "env": toolchain.EnvTypes(r.Bindings, r.Vars, r.WIT)})
 	if err != nil {
 		return &UnavailableError{err}
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 const (
@@ -78,7 +79,7 @@ var files embed.FS
 
 // pages are parsed on first use, because most commands show none.
 var pages = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("").Funcs(template.FuncMap{"when": when, "short": lifecycle.ShortDigest, "texts": extension.ToolTexts}).ParseFS(files, "page/*.html"))
+	return template.Must(template.New("").Funcs(template.FuncMap{"when": when, "short": lifecycle.ShortDigest, "texts": extension.ToolTexts, "line": printable.OneLine}).ParseFS(files, "page/*.html"))
 })
 
 // New returns a handler and makes its operator token.

@@ -102,6 +102,9 @@ typedef struct { stile_string *data; size_t len; } stile_list_string;
 // A new env with only these names, at most 10,000. A missing name is an error.
 bool stile_env_subset(stile_env self, stile_list_string names, stile_env *out, stile_string *error);
 
+// What a person configured for the component whose call this is: the JSON text of an object, "{}" if there is nothing.
+stile_string stile_env_vars(stile_env self);
+
 // A handle of stile:capability/blob/blob.
 typedef struct { uint32_t handle; } stile_blob;
 

@@ -41,6 +41,8 @@ export namespace Env {
     names(): Promise<Array<[string, string]>>;
     /** A new env with only these names, at most 10,000. A missing name is an error. */
     subset(names: Array<string>): Promise<Env>;
+    /** What a person configured for the component whose call this is: the JSON text of an object, "{}" if there is nothing. */
+    vars(): Promise<string>;
   }
 }
 

@@ -2,7 +2,7 @@
 import { generated } from "./generated";
 import { iface, known } from "./bindings";
 import { UnboundError } from "./errors";
-import { bindings, derived, handle, kindOf, pass, type Raw, select } from "./session";
+import { bindings, derived, handle, kindOf, pass, type Raw, select, vars } from "./session";
 
 /** Functions that make a binding's object from its handle, by interface. generated() makes the others. */
 export const sugar = new Map<string, (raw: Raw) => object>();
@@ -61,12 +61,14 @@ const handler: ProxyHandler<Made> = {
   get(made, name) {
     if (typeof name === "symbol") return undefined;
     if (made[name]) return made[name];
+    if (name === "vars") return vars();
     if (kindOf(name)) return binding(name);
     if (probes.has(name)) return undefined;
     const names = [...bindings().keys()].join(", ") || "nothing";
     throw new UnboundError(`env.${name} is not bound (bound: ${names})`);
   },
-  has: (_, name) => typeof name === "string" && bindings().has(name),
+  has: (_, name) => typeof name === "string" && (name === "vars" || bindings().has(name)),
+  // Without vars, which cannot be passed on.
   ownKeys: () => [...bindings().keys()],
   getOwnPropertyDescriptor: (_, name) =>
     typeof name === "string" && bindings().has(name)

@@ -7,6 +7,7 @@ export type { Raw };
 let given = 0; // the handle of the env, 0 for none
 let object: Raw | undefined; // of that handle
 let bound: Map<string, string> | undefined;
+let configured: object | undefined;
 const handles = new Map<string, Raw>();
 
 /** Begins a call. */
@@ -14,6 +15,7 @@ export function enter(env: number): void {
   given = env;
   object = undefined;
   bound = undefined;
+  configured = undefined;
   if (handles.size) handles.clear();
 }
 
@@ -29,6 +31,19 @@ export function bindings(): Map<string, string> {
   bound = new Map();
   for (const [name, kind] of env().names()) bound.set(name, kind.slice(0, kind.lastIndexOf("@")));
   return bound;
+}
+
+/** What a person configured: plain data, which no code can change. */
+export function vars(): object {
+  if (given === 0) throw new Error("env.vars is not available at top level; use it inside a tool's run");
+  if (!configured) {
+    const raw = env();
+    if (!raw.vars) throw new TypeError("this extension was built without env.vars; write env.vars, so that the build sees it");
+    configured = JSON.parse(raw.vars()) as object;
+    for (const value of Object.values(configured)) Object.freeze(value);
+    Object.freeze(configured);
+  }
+  return configured;
 }
 
 /** The interface of a binding, undefined when there is none. Names known from the build need no call to the host. */

@@ -9,6 +9,11 @@ declare module "stile" {
     readonly notes: Workspace;
     readonly odd: unknown;
     readonly "q\"uote": Kv;
+    /** What a person configured: plain data. */
+    readonly vars: {
+      readonly team: string;
+      readonly limit?: number;
+    };
   }
 
   namespace AcmeAllOfItTheLot {

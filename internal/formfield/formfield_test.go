@@ -1,0 +1,65 @@
+package formfield
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stilehost/stile/internal/jsonform"
+)
+
+func TestSecret(t *testing.T) {
+	for _, text := range []string{
+		"password", "Passwort oder password", "api_key", "apiKey", "API key", "accessToken", "GITHUB_TOKEN", "client-secret", "pin", "your PIN", "2fa", "otp", "recovery phrase", "seed phrase",
+		"verificationCode", "card number", "pass phrase passphrase", "the one-time code",
+	} {
+		if !Secret(text) {
+			t.Errorf("%q is no secret", text)
+		}
+	}
+	for _, text := range []string{"team", "tokenizer", "keyboard", "spinner", "passenger", "title", "compass", "secretary", "key", "author", "monkey"} {
+		if Secret(text) {
+			t.Errorf("%q is a secret", text)
+		}
+	}
+}
+
+// FuzzField reads schemas and checks values. What it accepts, it accepts again in its own form.
+func FuzzField(f *testing.F) {
+	for _, schema := range []string{
+		`{"type": "string", "enum": ["a"], "default": "a"}`, `{"type": "integer", "minimum": 1, "maximum": 1e9, "default": 5}`, `{"type": "boolean"}`,
+		`{"type": "array", "items": {"type": "string", "enum": ["x"]}, "maxItems": 2, "default": ["x"]}`, `{"type": "array"}`, `{"type": "number", "minimum": "x"}`, `[]`, `{"type": 1}`,
+	} {
+		for _, value := range []string{`"a"`, "1", "1e999", "[]", `["x"]`, "true", "{", `"\ud800"`, "1 1"} {
+			f.Add(schema, value)
+		}
+	}
+	f.Fuzz(func(t *testing.T, schema, value string) {
+		r := jsonform.New("schema", []byte(schema))
+		n := r.Parse()
+		if r.Err != nil {
+			return
+		}
+		field := Read(r, "x", n)
+		if r.Err != nil {
+			return
+		}
+		text, err := json.Marshal(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := jsonform.New("schema", text)
+		same := Read(again, "x", again.Parse())
+		if again.Err != nil {
+			t.Fatalf("%s: %v", text, again.Err)
+		}
+		got, err := field.Check(json.RawMessage(value))
+		if _, other := same.Check(json.RawMessage(value)); (err == nil) != (other == nil) {
+			t.Fatalf("%s and %s differ about %s", schema, text, value)
+		}
+		if err == nil {
+			if _, err := field.Check(got); err != nil {
+				t.Fatalf("%s becomes %s: %v", value, got, err)
+			}
+		}
+	})
+}
