@@ -37,16 +37,16 @@ Examples:
 
 // Run implements the command.
 func (c *extConfig) Run(ctx context.Context, s *streams) error {
-	switch n := len(c.Vars); {
-	case c.Action == "" || c.Action == "list":
+	switch n := len(c.Vars); c.Action {
+	case "", "list":
 		if n > 0 {
 			return usagef("list takes no var: get prints one")
 		}
-	case c.Action == "get":
+	case "get":
 		if n != 1 {
 			return usagef("get takes the name of one var")
 		}
-	case c.Action == "set" || c.Action == "unset":
+	case "set", "unset":
 		if n == 0 {
 			return usagef("%s takes vars: stile ext config %s %[1]s %s", c.Action, line(c.Name, 64), map[string]string{"set": "NAME=VALUE", "unset": "NAME"}[c.Action])
 		}
