@@ -79,7 +79,7 @@ func EnginePackage() fs.FS {
 const (
 	// engineDigest is the SHA-256 of everything that is kept of the packages, see packEngine. npm has already compared the packages
 	// with the lockfile; this also covers an engine from elsewhere.
-	engineDigest   = "f5f84eab6a3f5e5e131ed163f34cbc2299f81e9b5f05650580654ef374517b65"
+	engineDigest   = "5df605488f5dc58e1dccfbc17deb040f5e3b6b5dd8a8f32042c71e9f69da2635"
 	wasmName       = "node_modules/quickjs-wasi/quickjs.wasm"
 	maxEngineFile  = 8 << 20
 	maxEngineFiles = 10_000
@@ -229,11 +229,20 @@ func packEngine(files fs.FS) ([]byte, error) {
 	return archive.Bytes(), nil
 }
 
+// engineParts are what is needed of packages that bring the same for several engines: the beginning of paths below the package's folder.
+var engineParts = map[string]string{
+	"node_modules/fflate/":               "esm/browser.js",
+	"node_modules/pako/":                 "lib/zlib/",
+	"node_modules/web-streams-polyfill/": "dist/ponyfill.js",
+}
+
 // neededOfEngine leaves out types, maps and documents.
 func neededOfEngine(name string) bool {
 	base := path.Base(name)
-	if strings.Contains(name, "web-streams-polyfill/dist/") {
-		return base == "ponyfill.js" // the others are the same for other engines
+	for prefix, only := range engineParts {
+		if strings.HasPrefix(name, prefix) && base != "package.json" && !strings.HasPrefix(base, "LICENSE") {
+			return strings.HasPrefix(name, prefix+only) && path.Ext(base) == ".js"
+		}
 	}
 	return path.Ext(base) == ".js" || base == "package.json" || strings.HasPrefix(base, "LICENSE") || repack[name] != nil || name == wasmName
 }

@@ -27,10 +27,11 @@ type part struct {
 // parts are evaluated in this order. A part finds in globalThis what those before it define, if its own words lead to them too.
 var parts = []part{
 	{name: "streams", net: true, words: []string{
-		"ReadableStream", "WritableStream", "TransformStream", "pipeTo", "pipeThrough", "tee", "byob", "TextDecoderStream", "TextEncoderStream",
+		"ReadableStream", "WritableStream", "TransformStream", "pipeTo", "pipeThrough", "tee", "byob", "TextDecoderStream", "TextEncoderStream", "CompressionStream", "DecompressionStream",
 		"ByteLengthQueuingStrategy", "CountQueuingStrategy", "ReadableStreamDefaultReader", "ReadableStreamBYOBReader",
 		"stream Blob", "stream blob", "stream File", "stream readBlob", "stream createBlob",
 	}},
+	{name: "compression", net: true, words: []string{"CompressionStream", "DecompressionStream"}}, // on streams
 	{name: "forms", net: true, words: []string{"File", "FormData", "formData"}},
 }
 

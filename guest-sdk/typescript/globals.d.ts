@@ -267,6 +267,19 @@ declare global {
     readonly writable: WritableStream<string>;
   }
 
+  type CompressionFormat = "deflate" | "deflate-raw" | "gzip";
+  /** Compresses in the extension: 1 MB of text takes one to two seconds of the call's processor time, and a fifth of that to decompress. */
+  class CompressionStream {
+    constructor(format: CompressionFormat);
+    readonly readable: ReadableStream<Uint8Array<ArrayBuffer>>;
+    readonly writable: WritableStream<ArrayBuffer | ArrayBufferView>;
+  }
+  class DecompressionStream {
+    constructor(format: CompressionFormat);
+    readonly readable: ReadableStream<Uint8Array<ArrayBuffer>>;
+    readonly writable: WritableStream<ArrayBuffer | ArrayBufferView>;
+  }
+
   interface Body {
     readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
     readonly bodyUsed: boolean;
