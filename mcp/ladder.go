@@ -198,7 +198,7 @@ const maxSaid = 256 << 10
 // say shows the output of a tool of the ladder: a text as it is, and anything else as any output.
 func (r *request) say(output []byte) (*sdk.CallToolResult, error) {
 	var text string
-	if content := contentOf(output, r.options.MaxOutput); content != nil {
+	if content := contentOf(output, r.options.MaxOutput, r.keepFile); content != nil {
 		return &sdk.CallToolResult{Content: content}, nil
 	}
 	if len(output) > maxSaid || json.Unmarshal(output, &text) != nil {

@@ -1,19 +1,15 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"slices"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-)
 
-// maxParts is how many pictures and texts a result may have.
-const maxParts = 16
+	"github.com/stilehost/stile/internal/toolcontent"
+)
 
 const outputURI = "stile://output/"
 
@@ -21,13 +17,14 @@ const outputURI = "stile://output/"
 type output struct {
 	session *session
 	text    string
+	mime    string // of a file; JSON has none
 }
 
 // reply shows the output of a call, or the part that fits with a link to the whole. keeps reports whether a part still matches the
 // tool's output schema. It is nil for a tool without one.
 func (r *request) reply(text []byte, keeps func(part []byte) bool) (*sdk.CallToolResult, error) {
 	if keeps == nil && !r.builtin {
-		if content := contentOf(text, r.options.MaxOutput); content != nil {
+		if content := contentOf(text, r.options.MaxOutput, r.keepFile); content != nil {
 			return &sdk.CallToolResult{Content: content}, nil
 		}
 	}
@@ -61,47 +58,56 @@ func (r *request) keep(text []byte) string {
 	if len(text) > maxKept {
 		return ""
 	}
-	return r.kept.put(output{r.session, string(text)}, len(text))
+	return r.kept.put(output{r.session, string(text), ""}, len(text))
 }
 
-// pictures are the media types that clients show.
-var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
-
-// maxContent is how many bytes of pictures and texts a result shows.
-const maxContent = 8 << 20
-
-// contentOf returns the content of a result that is nothing but {"content": [...]}, with pictures and at most so many bytes of texts as MCP
-// has them. It is nil for any other result, which is shown as JSON.
-func contentOf(output []byte, most int) []sdk.Content {
-	if len(output) > maxContent || !bytes.HasPrefix(bytes.TrimLeft(output, " \t\r\n"), []byte(`{"content"`)) {
+// contentOf returns the content of a result that is nothing but {"content": [...]}, with pictures, sounds, files and at most so many bytes of
+// texts as MCP has them. It is nil for any other result, which is shown as JSON. keep stores a file and returns its address, or "" if there is
+// no room.
+func contentOf(output []byte, most int, keep func(toolcontent.Part) string) []sdk.Content {
+	parts, ok := toolcontent.Parse(output)
+	if !ok {
 		return nil
 	}
-	var shown struct {
-		Content []struct {
-			Type     string `json:"type"`
-			Text     string `json:"text"`
-			Data     []byte `json:"data"`
-			MIMEType string `json:"mimeType"`
-		} `json:"content"`
+	texts := 0
+	for _, p := range parts {
+		texts += len(p.Text)
 	}
-	d := json.NewDecoder(bytes.NewReader(output))
-	d.DisallowUnknownFields()
-	if d.Decode(&shown) != nil || len(shown.Content) == 0 || len(shown.Content) > maxParts {
+	if texts > most {
 		return nil
 	}
 	var content []sdk.Content
-	for _, c := range shown.Content {
-		switch {
-		case c.Type == "text" && c.Data == nil && c.MIMEType == "" && len(c.Text) <= most:
-			most -= len(c.Text)
-			content = append(content, &sdk.TextContent{Text: c.Text})
-		case c.Type == "image" && c.Text == "" && slices.Contains(pictures, c.MIMEType) && http.DetectContentType(c.Data) == c.MIMEType:
-			content = append(content, &sdk.ImageContent{Data: c.Data, MIMEType: c.MIMEType})
+	for _, p := range parts {
+		switch p.Type {
+		case "image":
+			content = append(content, &sdk.ImageContent{Data: p.Data, MIMEType: p.MIMEType})
+		case "audio":
+			content = append(content, &sdk.AudioContent{Data: p.Data, MIMEType: p.MIMEType})
+		case "file":
+			size := int64(len(p.Data))
+			uri := keep(p)
+			if uri == "" {
+				content = append(content, &sdk.TextContent{Text: fmt.Sprintf("The file %s of %d bytes is too large to be kept.", p.Name, size)})
+				continue
+			}
+			content = append(content, &sdk.ResourceLink{URI: uri, Name: p.Name, MIMEType: p.MIMEType, Size: &size})
 		default:
-			return nil
+			content = append(content, &sdk.TextContent{Text: p.Text})
 		}
 	}
 	return content
+}
+
+// keepFile stores a file for its session, and returns its address.
+func (r *request) keepFile(p toolcontent.Part) string {
+	if len(p.Data) > maxKept {
+		return ""
+	}
+	name := r.kept.put(output{r.session, string(p.Data), p.MIMEType}, len(p.Data))
+	if name == "" {
+		return ""
+	}
+	return outputURI + name
 }
 
 // structure adds JSON as structured content. For clients before 2026-07-28, that must be an object.
@@ -115,11 +121,14 @@ func structure(result *sdk.CallToolResult, output []byte) {
 func (e *endpoint) addResources() {
 	e.sdk.AddResourceTemplate(&sdk.ResourceTemplate{
 		URITemplate: outputURI + "{name}", Name: "output", Title: "Output of a call", MIMEType: "application/json",
-		Description: "The whole of an output that was too large for a result. The result links to it, and it is kept for a few minutes.",
+		Description: "The whole of an output that was too large for a result, or a file that a tool returned. The result links to it, and it is kept for a few minutes.",
 	}, func(_ context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 		kept, ok := e.kept.get(strings.TrimPrefix(r.Params.URI, outputURI), false)
 		if !ok || kept.session.sdk != r.Session {
 			return nil, sdk.ResourceNotFoundError(r.Params.URI)
+		}
+		if kept.mime != "" {
+			return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.Params.URI, MIMEType: kept.mime, Blob: []byte(kept.text)}}}, nil
 		}
 		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.Params.URI, MIMEType: "application/json", Text: kept.text}}}, nil
 	})

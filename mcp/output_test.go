@@ -12,6 +12,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/stilehost/stile/internal/toolcontent"
 )
 
 // Output that exceeds the limit is cut as JSON. The whole of it can be read, but only in this session.
@@ -334,8 +336,10 @@ func TestShelf(t *testing.T) {
 func TestPictures(t *testing.T) {
 	const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 	for output, want := range map[string][]string{
-		`{"content":[{"type":"image","data":"` + png + `","mimeType":"image/png"},{"type":"text","text":"a dot"}]}`: {"image/png", "a dot"},
-		` { "content":[{"type":"text","text":"a dot"}]}`:                                                            nil,
+		`{"content":[{"type":"image","data":"` + png + `","mimeType":"image/png"},{"type":"text","text":"a dot"}]}`:                                  {"image/png", "a dot"},
+		` { "content":[{"type":"text","text":"a dot"}]}`:                                                                                             nil,
+		`{"content":[{"type":"file","data":"aGk=","mimeType":"text/csv","name":"a.csv"},{"type":"audio","data":"T2dnUw==","mimeType":"audio/ogg"}]}`: {"stile://output/a.csv", "text/csv", "audio/ogg"},
+		`{"content":[{"type":"file","data":"aGk=","mimeType":"text/csv","name":"a/b.csv"}]}`:                                                         nil,
 		`{"content":[]}`: nil,
 		`{"content":[{"type":"text","text":"a"}],"more":1}`:                                      nil,
 		`{"content":[{"type":"image","data":"` + png + `","mimeType":"text/html"}]}`:             nil,
@@ -349,12 +353,16 @@ func TestPictures(t *testing.T) {
 		`{"content":[{"type":"text","text":"a little"},{"type":"text","text":"too much"}]}`: nil,
 	} {
 		var got []string
-		for _, c := range contentOf([]byte(output), 10) {
+		for _, c := range contentOf([]byte(output), 10, func(p toolcontent.Part) string { return outputURI + p.Name }) {
 			switch c := c.(type) {
 			case *sdk.TextContent:
 				got = append(got, c.Text)
 			case *sdk.ImageContent:
 				got = append(got, c.MIMEType)
+			case *sdk.AudioContent:
+				got = append(got, c.MIMEType)
+			case *sdk.ResourceLink:
+				got = append(got, c.URI, c.MIMEType)
 			}
 		}
 		if !slices.Equal(got, want) {

@@ -127,6 +127,16 @@ const sdkName = "stile"
 
 const sdk = `const sdk = globalThis[Symbol.for("stile.sdk")];
 export const { extension, CapabilityError, DeniedError } = sdk;
+export const image = (data, mimeType) => sdk.part("image", data, mimeType);
+export const audio = (data, mimeType) => sdk.part("audio", data, mimeType);
+export const file = (data, name, mimeType) => sdk.part("file", data, mimeType, { name });
+export const content = (...parts) => ({
+  content: parts.flatMap((one) => {
+    if (typeof one === "string") return [{ type: "text", text: one }];
+    if (Array.isArray(one?.content)) return one.content;
+    throw new TypeError("content: texts are wanted, and what image, audio and file return");
+  }),
+});
 `
 
 // loaders say what each kind of file is.

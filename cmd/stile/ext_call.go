@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
@@ -13,6 +12,7 @@ type extCall struct {
 	Tool string `arg:"" help:"Tool to call: EXTENSION_TOOL."`
 	scopeFlag
 	inputFlags
+	outputFlag
 	alwaysJSON
 }
 
@@ -23,6 +23,7 @@ func (*extCall) Help() string {
 Examples:
 
     stile ext call github_list_issues --input '{"repo": "stilehost/stile"}'
+    stile ext call charts_draw --output chart.png
     stile ext call notes_add_note --scope agent:claude --input @note.json`
 }
 
@@ -40,7 +41,6 @@ func (c *extCall) Run(ctx context.Context, s *streams) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(s.out, "%s\n", escape(result.Output))
-		return err
+		return c.result(s, result.Output)
 	})
 }

@@ -52,6 +52,7 @@ func (f inputFlags) read(ctx context.Context, s *streams) (limits host.Limits, i
 // callFlags configure a call of a tool.
 type callFlags struct {
 	inputFlags
+	outputFlag
 	Bind       []string `sep:"none" placeholder:"NAME=SPEC" help:"What the tool gets as env.NAME. Can be repeated."`
 	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings the tool gets. Default: no manifest."`
 	NoDefaults bool     `help:"Do not bind console, clock and random."`
@@ -75,6 +76,7 @@ Examples:
     stile run github.ts list_issues --bind 'github=http:https://api.github.com/repos/**' --input - < query.json
     stile run tool.wasm convert --bind files=dir:.,rw --wasi-fs /=files --bind 'web=http:https://example.com/**' --wasi-http web
     stile run issues.ts list --manifest issues.json --var team=core
+    stile run chart.ts draw --output chart.png
     stile run hungry.ts work --limit cpu=200ms --limit memory=16MiB`
 }
 
@@ -228,8 +230,7 @@ func (c *callFlags) call(
 	if err != nil {
 		return &boundError{error: err, specs: c.Bind}
 	}
-	_, err = fmt.Fprintf(s.out, "%s\n", escape(result.Output))
-	return err
+	return c.result(s, result.Output)
 }
 
 // bindings returns the bindings of the command line, then the manifest's, then the defaults.

@@ -48,6 +48,32 @@ export interface Tool<Input = InputSchema> {
   run(input: InputOf<Input>, env: Env): unknown;
 }
 
+/** A result that is shown rather than read: what {@link image}, {@link audio}, {@link file} and {@link content} return. */
+export interface Content {
+  readonly content: readonly ContentPart[];
+}
+
+/** One part. `data` is base64. A part whose bytes are not what it says is shown as JSON. */
+export type ContentPart =
+  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "image" | "audio"; readonly mimeType: string; readonly data: string }
+  | { readonly type: "file"; readonly mimeType: string; readonly data: string; readonly name: string };
+
+/**
+ * A picture as a tool's result: `return image(bytes, "image/png")`. PNG, JPEG, GIF and WebP are shown, up to 64 megapixels. The type of a Blob is
+ * its own. The result as JSON, with base64, counts towards the limit `output`, 1 MiB by default.
+ */
+export function image(data: Blob | ArrayBuffer | ArrayBufferView, mimeType?: string): Content;
+
+/** A sound as a tool's result: audio/wav, audio/mpeg, audio/ogg, audio/flac, audio/mp4 or audio/webm. */
+export function audio(data: Blob | ArrayBuffer | ArrayBufferView, mimeType?: string): Content;
+
+/** A file as a tool's result, which an MCP client gets as a link to read: `return file(await env.notes.readBlob("a.pdf"), "a.pdf", "application/pdf")`. */
+export function file(data: Blob | ArrayBuffer | ArrayBufferView, name: string, mimeType?: string): Content;
+
+/** Several of these, with texts between them: `return content("before", image(a), "after", image(b))`. At most 16 parts. */
+export function content(...parts: (string | Content)[]): Content;
+
 /** Hints for callers of the tool; false when absent. They are the author's claims and grant nothing. */
 export interface Annotations {
   /** Changes nothing. */

@@ -82,6 +82,25 @@ export function partBytes(part: Part): Uint8Array<ArrayBuffer> {
   return encode(`${part}`);
 }
 
+/** A result that is shown: one part of content, as the module "stile" and the host know it. */
+export function contentPart(type: string, data: unknown, given?: string, more?: object): object {
+  if (!(data instanceof Blob || data instanceof ArrayBuffer || ArrayBuffer.isView(data)))
+    throw new TypeError(`${type}: a Blob or bytes are wanted; write await response.blob(), or new TextEncoder().encode(text)`);
+  const mimeType = given || (data instanceof Blob ? data.type.split(";")[0]!.trim() : "");
+  if (!mimeType) throw new TypeError(`${type}: the media type is missing, such as image(bytes, "image/png")`);
+  const bytes = partBytes(data);
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 24_576) text += btoa(String.fromCharCode(...bytes.subarray(at, at + 24_576)));
+  return { content: [{ type, mimeType, data: text, ...more }] };
+}
+
+/** A result that is a Blob as what it shows; any other as it is. */
+export function shown(value: unknown): unknown {
+  if (!(value instanceof Blob)) return value;
+  const type = /^(image|audio)\//.exec(value.type)?.[1];
+  return type ? contentPart(type, value) : contentPart("file", value, value.type ? undefined : "application/octet-stream", { name: "result" });
+}
+
 function join(pieces: Uint8Array[]): Uint8Array<ArrayBuffer> {
   const all = new Uint8Array(pieces.reduce((sum, bytes) => sum + bytes.length, 0));
   let at = 0;

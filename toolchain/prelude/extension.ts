@@ -1,5 +1,6 @@
 // extension(): checks an author's declaration when the image is built. Also the exports of stile:extension/tools and stepwise.
 import { finish, type Handler, implement, stepwise, WitError } from "./bindings";
+import { shown } from "./blob";
 import { environment } from "./env";
 import { failure } from "./failure";
 import { toJson } from "./json";
@@ -78,7 +79,7 @@ function serve(run: (name: string, input: string) => unknown, describe: Handler)
       enter(env);
       return run(name, input);
     },
-    returned: (value) => toJson(value, "result"),
+    returned: (value) => toJson(shown(value), "result"),
     thrown: failure,
   };
   implement("stile:extension/tools", { describe, call });

@@ -24,7 +24,7 @@ const opaque: Record<string, string> = {
   SharedArrayBuffer: "write [...new Uint8Array(buffer)], or text",
   DataView: "write numbers, or text",
   Iterator: "write [...iterator]",
-  Blob: "write await blob.text()",
+  Blob: 'return image(blob), audio(blob) or file(blob, "name"), from "stile", or write await blob.text()',
   Headers: "write Object.fromEntries(headers)",
   URLSearchParams: "write Object.fromEntries(params)",
   Request: "write what you need of it, such as { method, url }",

@@ -1,6 +1,6 @@
 // The environment of an extension's code: the web APIs that npm code expects, and the SDK behind "stile".
 import { AbortController, AbortSignal } from "./abort";
-import { Blob } from "./blob";
+import { Blob, contentPart } from "./blob";
 import { makeBuiltins } from "./builtins";
 import { installClock } from "./clock";
 import { structuredClone } from "./clone";
@@ -44,5 +44,5 @@ installRandom();
 
 // The exports of the module "stile".
 Object.defineProperty(globalThis, Symbol.for("stile.sdk"), {
-  value: Object.freeze({ extension, CapabilityError, DeniedError }),
+  value: Object.freeze({ extension, CapabilityError, DeniedError, part: contentPart }),
 });
