@@ -63,7 +63,7 @@ func (r *resolver) noteBuiltin(specifier string, scope *packageJSON) {
 }
 
 // shim finds the main file of the shim for a module of node's.
-func (r *resolver) shim(specifier string, require bool) (string, error) {
+func (r *resolver) shim(specifier string, as manner) (string, error) {
 	s, ok := shims[strings.TrimPrefix(specifier, nodePrefix)]
 	if !ok {
 		return "", errors.New(builtinReason(specifier))
@@ -72,7 +72,7 @@ func (r *resolver) shim(specifier string, require bool) (string, error) {
 	if kind, err := r.stat(dir); err != nil {
 		return "", err
 	} else if kind == isFolder {
-		return r.inPackage(dir, ".", require)
+		return r.inPackage(dir, ".", as)
 	}
 	return "", fmt.Errorf("%q is built into node; the npm package %q stands in for it and is not in node_modules", specifier, s.Package)
 }

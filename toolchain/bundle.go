@@ -165,7 +165,7 @@ func newBundler(source Source, program []string) *bundler {
 		source: source, program: program, time: maxBundleTime, parsing: make(chan struct{}, 1), files: make(map[string][sha256.Size]byte), unresolved: make(map[string]string),
 	}
 	b.stars = stars{said: map[string]map[string]int{}, found: map[string][]string{}, names: map[string]int{}}
-	b.resolver = resolver{files: source.FS, read: b.read, packages: make(map[string]*packageJSON)}
+	b.resolver = resolver{files: source.FS, read: b.read, packages: make(map[string]*packageJSON), pages: make(map[string]string)}
 	return b
 }
 
@@ -538,7 +538,9 @@ func (b *bundler) read(name string, limit int64) ([]byte, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.size += int64(len(data))
+	if _, again := b.files[name]; !again {
+		b.size += int64(len(data))
+	}
 	b.files[name] = sha256.Sum256(data)
 	if b.size > MaxSource {
 		return nil, fmt.Errorf("the source with its packages is larger than %d MiB", MaxSource>>20)

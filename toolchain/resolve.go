@@ -26,6 +26,7 @@ type resolver struct {
 
 	mu       sync.Mutex
 	packages map[string]*packageJSON // by folder; nil when it has none
+	pages    map[string]string       // by file: what only pages have and the file uses
 	builtins map[string]bool         // node's modules that were requested and have a shim
 }
 
@@ -59,8 +60,69 @@ var (
 	twins = map[string][]string{".js": {".ts", ".tsx"}, ".jsx": {".tsx"}, ".mjs": {".mts"}, ".cjs": {".cts"}}
 )
 
-// resolve finds the file that specifier means in the file importer. With require, packages are asked for CommonJS.
+// manner says how a package is asked for a file.
+type manner struct {
+	require bool // for CommonJS
+	server  bool // not for what it has for browsers
+}
+
+// resolve finds the file that specifier means in the file importer. With require, packages are asked for CommonJS. Packages are taken as for
+// a browser, because that spares them most of node's modules, unless the file for browsers needs a page and the one for servers does not.
 func (r *resolver) resolve(specifier, importer string, require bool) (resolution, error) {
+	found, err := r.resolveAs(specifier, importer, manner{require: require})
+	if err != nil || found.empty || !npmspec.InPackage(found.path) {
+		return found, err
+	}
+	needs, err := r.needsPage(found.path)
+	if err != nil || needs == "" {
+		return found, err
+	}
+	other, err := r.resolveAs(specifier, importer, manner{require: require, server: true})
+	if err != nil || other.path == found.path {
+		return found, nil
+	}
+	if needs, err = r.needsPage(other.path); err != nil || needs != "" {
+		return found, err
+	}
+	return other, nil
+}
+
+// ofPages match what only a page has, in code that does not ask first whether it is there.
+var ofPages = lazyregexp.New(`(?:^|[^.\w$'"`+"`"+`])(document|window|XMLHttpRequest|DOMParser|localStorage)\s*[.(\[]`)
+
+// maxPages is how many bytes of a file are looked at for what only pages have.
+const maxPages = 1 << 20
+
+// needsPage returns the name of something that only pages have and that a file of a package uses. It is empty for a file that asks whether it is
+// there, as code for several environments does, and for a large one.
+func (r *resolver) needsPage(name string) (string, error) {
+	r.mu.Lock()
+	known, ok := r.pages[name]
+	r.mu.Unlock()
+	if ok || !isCode(loaders[path.Ext(name)]) {
+		return known, nil
+	}
+	text, err := r.read(name, MaxSource)
+	if err != nil {
+		return "", err
+	}
+	needs := ""
+	if len(text) <= maxPages {
+		for _, m := range ofPages.FindAllSubmatch(text, -1) {
+			if word := string(m[1]); !bytes.Contains(text, []byte("typeof "+word)) {
+				needs = word
+				break
+			}
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pages[name] = needs
+	return needs, nil
+}
+
+// resolveAs is resolve in one manner.
+func (r *resolver) resolveAs(specifier, importer string, as manner) (resolution, error) {
 	if err := refuse(specifier); err != nil {
 		return resolution{}, err
 	}
@@ -69,7 +131,7 @@ func (r *resolver) resolve(specifier, importer string, require bool) (resolution
 		return resolution{}, err
 	}
 	if scope.inModules() {
-		if replacement, ok := scope.browser[specifier]; ok {
+		if replacement, ok := scope.browser[specifier]; ok && !as.server {
 			if replacement == "" {
 				return resolution{path: specifier, empty: true}, nil
 			}
@@ -77,26 +139,26 @@ func (r *resolver) resolve(specifier, importer string, require bool) (resolution
 		}
 	}
 	r.noteBuiltin(specifier, scope)
-	found, err := r.locate(specifier, path.Dir(importer), scope, require)
+	found, err := r.locate(specifier, path.Dir(importer), scope, as)
 	if err != nil {
 		return resolution{}, err
 	}
-	return r.finish(found)
+	return r.finish(found, as)
 }
 
 // finish applies what the package of a file says about it.
-func (r *resolver) finish(found string) (resolution, error) {
+func (r *resolver) finish(found string, as manner) (resolution, error) {
 	owner, err := r.scope(path.Dir(found))
 	if err != nil || !owner.inModules() {
 		return resolution{path: found}, err
 	}
 	name := "./" + strings.TrimPrefix(strings.TrimPrefix(found, owner.dir), "/")
 	for _, key := range []string{name, strings.TrimSuffix(name, path.Ext(name))} {
-		if replacement, ok := owner.browser[key]; ok {
+		if replacement, ok := owner.browser[key]; ok && !as.server {
 			if replacement == "" {
 				return resolution{path: found, empty: true}, nil
 			}
-			if found, err = r.relative(owner.dir, replacement); err != nil {
+			if found, err = r.relative(owner.dir, replacement, as); err != nil {
 				return resolution{}, err
 			}
 			break
@@ -135,24 +197,24 @@ func refuse(specifier string) error {
 }
 
 // locate finds the file that a specifier names seen from a folder of a package.
-func (r *resolver) locate(specifier, dir string, scope *packageJSON, require bool) (string, error) {
+func (r *resolver) locate(specifier, dir string, scope *packageJSON, as manner) (string, error) {
 	switch {
 	case specifier == "." || specifier == ".." || strings.HasPrefix(specifier, "./") || strings.HasPrefix(specifier, "../"):
-		return r.relative(dir, specifier)
+		return r.relative(dir, specifier, as)
 	case strings.HasPrefix(specifier, "#"):
 		if scope == nil || scope.imports == nil {
 			return "", fmt.Errorf("%q: no package.json of this file has \"imports\"", specifier)
 		}
-		return r.mapped(scope, scope.imports, specifier, require)
+		return r.mapped(scope, scope.imports, specifier, as)
 	case strings.HasPrefix(specifier, nodePrefix):
-		return r.shim(specifier, require)
+		return r.shim(specifier, as)
 	}
 	name, sub, ok := splitPackage(specifier)
 	if !ok {
 		return "", fmt.Errorf("%q is not the name of a package", specifier)
 	}
 	if scope != nil && scope.exports != nil && scope.name == name {
-		return r.mapped(scope, scope.exportMap(), sub, require)
+		return r.mapped(scope, scope.exportMap(), sub, as)
 	}
 	for {
 		if path.Base(dir) != "node_modules" {
@@ -160,7 +222,7 @@ func (r *resolver) locate(specifier, dir string, scope *packageJSON, require boo
 			if kind, err := r.stat(candidate); err != nil {
 				return "", err
 			} else if kind == isFolder {
-				return r.inPackage(candidate, sub, require)
+				return r.inPackage(candidate, sub, as)
 			}
 		}
 		if dir == "." {
@@ -169,13 +231,13 @@ func (r *resolver) locate(specifier, dir string, scope *packageJSON, require boo
 		dir = path.Dir(dir)
 	}
 	if _, ok := builtins[name]; ok {
-		return r.shim(specifier, require)
+		return r.shim(specifier, as)
 	}
 	return "", fmt.Errorf("package %q is not in node_modules: npm install puts it there, and stile ext add fetches it by itself; a file beside this one is %q", name, "./"+specifier)
 }
 
 // relative finds a file by a path that is relative to dir.
-func (r *resolver) relative(dir, specifier string) (string, error) {
+func (r *resolver) relative(dir, specifier string, as manner) (string, error) {
 	target := path.Join(dir, specifier)
 	if target == ".." || strings.HasPrefix(target, "../") {
 		return "", &refusedError{reason: fmt.Sprintf("%q leaves the source tree: only files in the entry's folder and below can be imported", specifier)}
@@ -188,20 +250,20 @@ func (r *resolver) relative(dir, specifier string) (string, error) {
 			return found, err
 		}
 	}
-	if found, err := r.folder(target, false); found != "" || err != nil {
+	if found, err := r.folder(target, manner{server: as.server}); found != "" || err != nil {
 		return found, err
 	}
 	return "", fmt.Errorf("%q does not exist", specifier)
 }
 
 // inPackage finds a subpath ("." or "./x") of the package in dir.
-func (r *resolver) inPackage(dir, sub string, require bool) (string, error) {
+func (r *resolver) inPackage(dir, sub string, as manner) (string, error) {
 	p, err := r.packageAt(dir)
 	if err != nil {
 		return "", err
 	}
 	if p != nil && p.exports != nil {
-		return r.mapped(p, p.exportMap(), sub, require)
+		return r.mapped(p, p.exportMap(), sub, as)
 	}
 	var found string
 	target := path.Join(dir, sub)
@@ -212,7 +274,7 @@ func (r *resolver) inPackage(dir, sub string, require bool) (string, error) {
 		found, err = r.file(target)
 	}
 	if found == "" && err == nil {
-		found, err = r.folder(target, require)
+		found, err = r.folder(target, as)
 	}
 	if found == "" && err == nil {
 		err = fmt.Errorf("package %s has no file for %q", dir, sub)
@@ -234,7 +296,7 @@ func (r *resolver) file(target string) (string, error) {
 }
 
 // folder finds the main file of a folder: the one its package.json names, or index. It returns "" if there is none.
-func (r *resolver) folder(dir string, require bool) (string, error) {
+func (r *resolver) folder(dir string, as manner) (string, error) {
 	if kind, err := r.stat(dir); err != nil || kind != isFolder {
 		return "", err
 	}
@@ -242,7 +304,7 @@ func (r *resolver) folder(dir string, require bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, main := range p.mains(require) {
+	for _, main := range p.mains(as) {
 		target := path.Join(dir, main)
 		if !fs.ValidPath(target) || target != dir && dir != "." && !strings.HasPrefix(target, dir+"/") {
 			continue
@@ -389,15 +451,12 @@ func (r *resolver) packageAt(dir string) (*packageJSON, error) {
 
 // mapped finds a subpath in a package's exports, or a "#name" in its imports: PACKAGE_IMPORTS_EXPORTS_RESOLVE of node's
 // documentation.
-func (r *resolver) mapped(p *packageJSON, table object, key string, require bool) (string, error) {
+func (r *resolver) mapped(p *packageJSON, table object, key string, as manner) (string, error) {
 	value, star, ok := lookup(table, key)
 	if !ok {
 		return "", fmt.Errorf("%s does not export %q", path.Join(p.dir, "package.json"), key)
 	}
-	conditions := []string{"import", "module", "browser", "default"}
-	if require {
-		conditions[0] = "require"
-	}
+	conditions := as.conditions()
 	internal := strings.HasPrefix(key, "#")
 	c := chooser{conditions, star, internal, maxTargets}
 	target, err := c.choose(value)
@@ -417,7 +476,19 @@ func (r *resolver) mapped(p *packageJSON, table object, key string, require bool
 	if err := refuse(target); err != nil {
 		return "", err
 	}
-	return r.locate(target, p.dir, nil, require)
+	return r.locate(target, p.dir, nil, as)
+}
+
+// conditions are those that hold in a package's exports. Which one counts is for the package to say: the first in its own order.
+func (as manner) conditions() []string {
+	conditions := []string{"import", "module", "workerd", "worker", "browser", "default"}
+	if as.server {
+		conditions = []string{"import", "module", "workerd", "worker", "node", "default"}
+	}
+	if as.require {
+		conditions[0] = "require"
+	}
+	return conditions
 }
 
 // lookup finds the entry for key: the exact one, or else the most specific pattern, with the text for its *.
@@ -589,13 +660,16 @@ func parsePackage(dir string, text []byte) (*packageJSON, error) {
 func (p *packageJSON) inModules() bool { return p != nil && npmspec.InPackage(p.dir) }
 
 // mains lists the fields that name the main file, best first.
-func (p *packageJSON) mains(require bool) []string {
+func (p *packageJSON) mains(as manner) []string {
 	if p == nil {
 		return nil
 	}
 	mains := []string{p.browserMain, p.module, p.main}
-	if require && p.main != "" {
-		mains = []string{p.main}
+	if as.server {
+		mains = mains[1:]
+	}
+	if as.require && p.main != "" {
+		mains = append(mains[:len(mains)-2], p.main)
 	}
 	return slices.DeleteFunc(mains, func(s string) bool { return s == "" })
 }
