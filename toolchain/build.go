@@ -5,6 +5,8 @@
 package toolchain
 
 import (
+	"bytes"
+	"compress/zlib"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/cache"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sha256hex"
@@ -290,7 +293,7 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	if err != nil {
 		return nil, err
 	}
-	keys := [][]byte{[]byte(t.engine), []byte(base + more), []byte(outline(linkage, t.engine)), []byte(strconv.FormatBool(standalone)), descriptor, b.code, b.sourceMap}
+	keys := [][]byte{[]byte(strconv.Itoa(formatVersion)), []byte(t.engine), []byte(base + more), []byte(outline(linkage, t.engine)), []byte(strconv.FormatBool(standalone)), descriptor, b.code, b.sourceMap}
 	for _, f := range b.files {
 		keys = append(keys, []byte(f.path), f.sha256[:])
 	}
@@ -378,7 +381,7 @@ func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, kind bas
 	return a.assemble()
 }
 
-const formatVersion = 1
+const formatVersion = 2
 
 // The custom sections with [Meta] and [Kept].
 const (
@@ -399,12 +402,25 @@ type Meta struct {
 	TopLevelRandom bool `json:"topLevelRandom"`
 }
 
-// Kept is the content of [KeptSection], as JSON: everything that a component was built from, to rebuild it for
-// another engine.
+// Kept is everything that a component was built from, to rebuild it for another engine. [KeptSection] has it as JSON, compressed with zlib.
 type Kept struct {
 	Entry string `json:"entry"`
 	// Files are the contents by path, in base64.
 	Files map[string][]byte `json:"files"`
+}
+
+// ReadKept reads the content of a [KeptSection]. It reads no more than the largest source takes.
+func ReadKept(section []byte) (*Kept, error) {
+	r, err := zlib.NewReader(bytes.NewReader(section))
+	if err != nil {
+		return nil, err
+	}
+	text, err := bounded.Read(r, 2*MaxSource)
+	if err != nil {
+		return nil, err
+	}
+	kept := &Kept{}
+	return kept, json.Unmarshal(text, kept)
 }
 
 // keepSource reads the files again that were bundled. They may lie on a disk.
@@ -420,11 +436,12 @@ func keepSource(s Source, b *bundled) ([]byte, error) {
 		}
 		kept.Files[f.path] = content
 	}
-	out, err := json.Marshal(kept)
-	if err != nil {
+	var out bytes.Buffer
+	w := zlib.NewWriter(&out)
+	if err := errors.Join(json.NewEncoder(w).Encode(kept), w.Close()); err != nil {
 		return nil, fmt.Errorf("keep source: %w", err)
 	}
-	return out, nil
+	return out.Bytes(), nil
 }
 
 func importNames(l *linkage) []string {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/npmspec"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/turns"
 )
@@ -94,8 +95,11 @@ var word = lazyregexp.New(`[\pL\p{Nl}$_][\pL\p{Nl}\p{Mn}\p{Mc}\p{Nd}\p{Pc}$]*`)
 // wholeWord is a name and nothing else.
 var wholeWord = lazyregexp.New(`^[\pL\p{Nl}$_][\pL\p{Nl}\p{Mn}\p{Mc}\p{Nd}\p{Pc}$]*$`)
 
-// MaxSource is the maximum size of all files of a source, packages included, in bytes.
-const MaxSource = 8 << 20
+// MaxSource is the maximum size of all files of a source, packages included, in bytes. Without Options.Bundler, it is 8 MiB.
+const MaxSource = 24 << 20
+
+// maxAlone is the maximum without Options.Bundler.
+const maxAlone = 8 << 20
 
 const (
 	maxFiles   = 4000
@@ -120,6 +124,7 @@ const (
 	inSDK    = "stile"
 	inNode   = "node"
 	inEmpty  = "empty"
+	inAbsent = "absent"
 )
 
 // sdkName is the module that extensions import. The prelude provides it.
@@ -162,7 +167,7 @@ func bundle(ctx context.Context, source Source, program []string) (*bundled, err
 
 func newBundler(source Source, program []string) *bundler {
 	b := &bundler{
-		source: source, program: program, time: maxBundleTime, parsing: make(chan struct{}, 1), files: make(map[string][sha256.Size]byte), unresolved: make(map[string]string),
+		source: source, program: program, time: maxBundleTime, parsing: make(chan struct{}, 1), files: make(map[string][sha256.Size]byte), unresolved: make(map[string]string), guarded: make(map[string]map[string]bool),
 	}
 	b.stars = stars{said: map[string]map[string]int{}, found: map[string][]string{}, names: map[string]int{}}
 	b.resolver = resolver{files: source.FS, read: b.read, packages: make(map[string]*packageJSON), pages: make(map[string]string)}
@@ -295,6 +300,8 @@ type bundler struct {
 	loaded   int
 	flat     flatWork
 	outgrown bool
+	// guarded holds what a file of a package requires within try, by file.
+	guarded map[string]map[string]bool
 	// unresolved holds why a require failed, by file and esbuild's own words for it.
 	unresolved map[string]string
 	// imported holds the packages that the source's own files import, if those are requested. It is nil in a build.
@@ -339,7 +346,7 @@ var defines = map[string]string{
 const process = `const cwd = () => "/";
 const nextTick = (f, ...args) => queueMicrotask(() => f(...args));
 export { cwd as "process.cwd", nextTick as "process.nextTick" };
-`
+` + laterCode
 
 func (b *bundler) setup(build api.PluginBuild) {
 	build.OnResolve(api.OnResolveOptions{Filter: ".*"}, b.onResolve)
@@ -367,6 +374,11 @@ func (b *bundler) onResolve(args api.OnResolveArgs) (api.OnResolveResult, error)
 	found, err := b.resolver.resolve(args.Path, args.Importer, args.Kind == api.ResolveJSRequireCall)
 	if b.noteImport(args.Path, args.Importer) && err != nil {
 		return api.OnResolveResult{Path: args.Path, External: true}, nil
+	}
+	if err != nil && npmspec.InPackage(args.Importer) {
+		if absent, ok := b.absent(args, err); ok {
+			return absent, nil
+		}
 	}
 	if err != nil {
 		if _, refused := errors.AsType[*refusedError](err); refused || args.Kind != api.ResolveJSRequireCall {
@@ -398,6 +410,13 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	case inNode:
 		text := process
 		return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS}, nil
+	case inAbsent:
+		absent, ok := args.PluginData.(absentModule)
+		if !ok {
+			return api.OnLoadResult{}, errors.New("only files of the source tree can be imported")
+		}
+		text := absent.code()
+		return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS}, nil
 	case inEmpty:
 		text := ""
 		return api.OnLoadResult{Contents: &text, Loader: api.LoaderEmpty}, nil
@@ -409,7 +428,7 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	if err != nil {
 		return api.OnLoadResult{}, err
 	}
-	data, err := b.read(args.Path, MaxSource)
+	data, err := b.read(args.Path, b.most())
 	if err != nil {
 		return api.OnLoadResult{}, err
 	}
@@ -429,6 +448,10 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 		problems, err := b.computedImports(text, loader)
 		if err != nil {
 			return api.OnLoadResult{}, err
+		}
+		if npmspec.InPackage(args.Path) {
+			text, problems = failLater(text, problems)
+			b.noteGuards(args.Path, text)
 		}
 		if len(problems) > 0 {
 			for i := range problems {
@@ -527,6 +550,14 @@ func findComputedImports(text string, loader api.Loader) []api.Message {
 	return found
 }
 
+// most is how many bytes the files of the source may have together. The helper process has a large source.
+func (b *bundler) most() int64 {
+	if b.program == nil && !b.source.Large {
+		return maxAlone
+	}
+	return MaxSource
+}
+
 // read reads a file of the source within the limits of the whole source.
 func (b *bundler) read(name string, limit int64) ([]byte, error) {
 	if err := context.Cause(b.ctx); err != nil {
@@ -542,8 +573,8 @@ func (b *bundler) read(name string, limit int64) ([]byte, error) {
 		b.size += int64(len(data))
 	}
 	b.files[name] = sha256.Sum256(data)
-	if b.size > MaxSource {
-		return nil, fmt.Errorf("the source with its packages is larger than %d MiB", MaxSource>>20)
+	if b.size > b.most() {
+		return nil, fmt.Errorf("the source with its packages is larger than %d MiB", b.most()>>20)
 	}
 	if len(b.files) > maxFiles {
 		return nil, fmt.Errorf("the source with its packages has more than %d files", maxFiles)

@@ -570,7 +570,7 @@ func FuzzPackage(f *testing.F) {
 		f.Add(s, "./x/../y")
 	}
 	f.Fuzz(func(t *testing.T, text, specifier string) {
-		r := resolver{packages: make(map[string]*packageJSON), files: tree(map[string]string{
+		r := resolver{packages: make(map[string]*packageJSON), pages: make(map[string]string), files: tree(map[string]string{
 			"main.ts": "", "package.json": text, "node_modules/p/package.json": text, "node_modules/p/a.js": "", "node_modules/p/node_modules/q/x.js": "", "sub/b.ts": "",
 		})}
 		r.read = func(name string, _ int64) ([]byte, error) { return []byte(text), nil }

@@ -69,8 +69,12 @@ type manner struct {
 // resolve finds the file that specifier means in the file importer. With require, packages are asked for CommonJS. Packages are taken as for
 // a browser, because that spares them most of node's modules, unless the file for browsers needs a page and the one for servers does not.
 func (r *resolver) resolve(specifier, importer string, require bool) (resolution, error) {
-	found, err := r.resolveAs(specifier, importer, manner{require: require})
-	if err != nil || found.empty || !npmspec.InPackage(found.path) {
+	server, err := r.isForServers(importer)
+	if err != nil {
+		return resolution{}, err
+	}
+	found, err := r.resolveAs(specifier, importer, manner{require: require, server: server})
+	if err != nil || server || found.empty || !npmspec.InPackage(found.path) {
 		return found, err
 	}
 	needs, err := r.needsPage(found.path)
@@ -88,7 +92,7 @@ func (r *resolver) resolve(specifier, importer string, require bool) (resolution
 }
 
 // ofPages match what only a page has, in code that does not ask first whether it is there.
-var ofPages = lazyregexp.New(`(?:^|[^.\w$'"`+"`"+`])(document|window|XMLHttpRequest|DOMParser|localStorage)\s*[.(\[]`)
+var ofPages = lazyregexp.New(`(?:^|[^.\w$'"` + "`" + `])(document|window|XMLHttpRequest|DOMParser|localStorage)\s*[.(\[]`)
 
 // maxPages is how many bytes of a file are looked at for what only pages have.
 const maxPages = 1 << 20
@@ -119,6 +123,33 @@ func (r *resolver) needsPage(name string) (string, error) {
 	defer r.mu.Unlock()
 	r.pages[name] = needs
 	return needs, nil
+}
+
+// isForServers reports whether a file has a counterpart for browsers, which needs a page. What such a file imports is for servers too.
+func (r *resolver) isForServers(name string) (bool, error) {
+	owner, err := r.scope(path.Dir(name))
+	if err != nil || !owner.inModules() {
+		return false, err
+	}
+	replacement, _ := owner.replacement(name)
+	if replacement == "" {
+		return false, nil
+	}
+	found, err := r.relative(owner.dir, replacement, manner{})
+	if err != nil || found == name {
+		return false, nil
+	}
+	needs, err := r.needsPage(found)
+	return needs != "", err
+}
+
+// replacement returns what browsers get for a file of the package: "" is an empty module.
+func (p *packageJSON) replacement(file string) (to string, ok bool) {
+	name := "./" + strings.TrimPrefix(strings.TrimPrefix(file, p.dir), "/")
+	if to, ok = p.browser[name]; !ok {
+		to, ok = p.browser[strings.TrimSuffix(name, path.Ext(name))]
+	}
+	return to, ok
 }
 
 // resolveAs is resolve in one manner.
@@ -152,16 +183,12 @@ func (r *resolver) finish(found string, as manner) (resolution, error) {
 	if err != nil || !owner.inModules() {
 		return resolution{path: found}, err
 	}
-	name := "./" + strings.TrimPrefix(strings.TrimPrefix(found, owner.dir), "/")
-	for _, key := range []string{name, strings.TrimSuffix(name, path.Ext(name))} {
-		if replacement, ok := owner.browser[key]; ok && !as.server {
-			if replacement == "" {
-				return resolution{path: found, empty: true}, nil
-			}
-			if found, err = r.relative(owner.dir, replacement, as); err != nil {
-				return resolution{}, err
-			}
-			break
+	if to, ok := owner.replacement(found); ok && !as.server {
+		if to == "" {
+			return resolution{path: found, empty: true}, nil
+		}
+		if found, err = r.relative(owner.dir, to, as); err != nil {
+			return resolution{}, err
 		}
 	}
 	return resolution{path: found, pure: owner.pure(found)}, nil

@@ -484,8 +484,8 @@ func (b *build) report(context.Context) error {
 
 // addPackages adds the bundled parts of packages to a tree. A bundle has only a part of most packages.
 func (b *build) addPackages(tree fstest.MapFS) error {
-	var kept toolchain.Kept
-	if err := json.Unmarshal(b.component.Section(toolchain.KeptSection), &kept); err != nil {
+	kept, err := toolchain.ReadKept(b.component.Section(toolchain.KeptSection))
+	if err != nil {
 		return fmt.Errorf("read what the component was built from: %w", err)
 	}
 	for name, data := range kept.Files {

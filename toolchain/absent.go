@@ -1,0 +1,169 @@
+package toolchain
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/stilehost/stile/internal/jslex"
+	"github.com/stilehost/stile/internal/printable"
+)
+
+// Packages are written for several environments, and import what they use in one of them only. So in code of packages, these imports fail when
+// they run instead of when they are bundled:
+//
+//   - require and import() of what is not there, as a call that throws or a promise that is rejected;
+//   - import statements and unguarded require of a module of node's without a shim, as a module whose parts throw when they are called;
+//   - require and import() of a computed name.
+//
+// Top-level code that runs into one throws while the image is made, which is a problem of the draft. The source's own code imports nothing that
+// is not there.
+
+// absentModule stands for what is not there.
+type absentModule struct {
+	reason string
+	thrown bool // when it is loaded, rather than when it is used
+}
+
+// absent returns what stands for an import of a package that was not resolved. It returns false if the import is a problem of the build.
+func (b *bundler) absent(args api.OnResolveArgs, err error) (api.OnResolveResult, bool) {
+	if b.ctx.Err() != nil {
+		return api.OnResolveResult{}, false
+	}
+	m := absentModule{reason: printable.OneLine(err.Error())}
+	_, builtin := Builtin(args.Path)
+	switch args.Kind {
+	case api.ResolveJSImportStatement:
+		if !builtin {
+			return api.OnResolveResult{}, false
+		}
+	case api.ResolveJSRequireCall:
+		b.mu.Lock()
+		m.thrown = !builtin || b.guarded[args.Importer][args.Path]
+		b.mu.Unlock()
+	case api.ResolveJSDynamicImport:
+		m.thrown = true
+	case api.ResolveJSRequireResolve:
+		return api.OnResolveResult{Path: args.Path, External: true}, true
+	default:
+		return api.OnResolveResult{}, false
+	}
+	name := "use of " + args.Path
+	if m.thrown {
+		name = "load of " + args.Path
+	}
+	return api.OnResolveResult{Path: name, Namespace: inAbsent, PluginData: m, SideEffects: api.SideEffectsFalse}, true
+}
+
+// code is the module. What it gives out is a function whose properties are functions like it, because code reads them long before it calls them,
+// or extends them. "default" and __esModule are left to the bundler.
+func (m absentModule) code() string {
+	reason, err := json.Marshal(m.reason)
+	if err != nil { // a string has no error
+		reason = []byte(`"it is not available"`)
+	}
+	if m.thrown {
+		return "throw new Error(" + string(reason) + ");\nmodule.exports = {};"
+	}
+	return "const reason = " + string(reason) + `;
+const part = (path) => {
+  const fail = () => { throw new Error(reason + (path && "; the package uses its " + path)); };
+  const get = (target, key) => key === "prototype" ? target.prototype : typeof key === "symbol" || key === "__esModule" ? undefined : part(path ? path + "." + key : key);
+  const base = new Proxy(Object.create(null), { get });
+  return new Proxy(function () {}, { get, apply: fail, construct: fail, getPrototypeOf: () => base });
+};
+module.exports = part("");`
+}
+
+// The names that stand for import and require in calls of computed names. They are as long, so that places in the code stay as they are.
+const (
+	importLater  = "__imp0"
+	requireLater = "__requ0"
+)
+
+// laterCode defines them, for the bundler to add where they are used.
+const laterCode = `const computed = (call, name) => new Error(call + "(" + JSON.stringify(String(name)) + "): this name is computed when the code runs, and only what is written as a string is bundled");
+const imported = async (name) => { throw computed("import", name); };
+const required = (name) => { throw computed("require", name); };
+export { imported as ` + importLater + `, required as ` + requireLater + ` };
+`
+
+// failLater rewrites calls of import and require that cannot be bundled, so that they fail when they run. It returns the problems that it
+// cannot place.
+func failLater(text string, problems []api.Message) (string, []api.Message) {
+	if len(problems) == 0 {
+		return text, nil
+	}
+	var lines []int // where they begin
+	for at := range len(text) + 1 {
+		if at == 0 || endsLine(text, at) {
+			lines = append(lines, at)
+		}
+	}
+	out := []byte(text)
+	left := slices.DeleteFunc(slices.Clone(problems), func(m api.Message) bool {
+		if m.Location == nil || m.Location.Line < 1 || m.Location.Line > len(lines) {
+			return false
+		}
+		at := lines[m.Location.Line-1] + m.Location.Column
+		for name, later := range map[string]string{"import": importLater, "require": requireLater} {
+			if at >= 0 && strings.HasPrefix(text[min(at, len(text)):], name) {
+				copy(out[at:], later)
+				return true
+			}
+		}
+		return false
+	})
+	return string(out), left
+}
+
+// endsLine reports whether a line ends before at, as esbuild counts lines.
+func endsLine(text string, at int) bool {
+	before := text[:at]
+	return strings.HasSuffix(before, "\n") || strings.HasSuffix(before, "\r") && !strings.HasPrefix(text[at:], "\n") ||
+		strings.HasSuffix(before, "\u2028") || strings.HasSuffix(before, "\u2029")
+}
+
+// noteGuards finds what a file requires within try. Where its tokens are unclear, the rest counts as unguarded.
+func (b *bundler) noteGuards(name, text string) {
+	if !strings.Contains(text, "require") || !strings.Contains(text, "try") {
+		return
+	}
+	guarded := make(map[string]bool)
+	l := jslex.New(text, false)
+	var tries []bool // by open bracket
+	within := 0      // of them
+	var last [3]string
+	for {
+		t, more := l.Next()
+		if !more || l.Doubt != "" {
+			break
+		}
+		if t.Kind == jslex.Comment {
+			continue
+		}
+		word := text[t.Start:t.End]
+		if t.Closes && len(tries) > 0 {
+			if tries[len(tries)-1] {
+				within--
+			}
+			tries = tries[:len(tries)-1]
+		}
+		if t.Opens {
+			try := word == "{" && last[2] == "try"
+			if try {
+				within++
+			}
+			tries = append(tries, try)
+		}
+		if t.Kind == jslex.String && within > 0 && last[2] == "(" && last[1] == "require" && last[0] != "." {
+			guarded[strings.Trim(word, `"'`)] = true
+		}
+		last = [3]string{last[1], last[2], word}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.guarded[name] = guarded
+}

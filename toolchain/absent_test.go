@@ -1,0 +1,86 @@
+package toolchain_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// Packages may name what is not there, as long as nothing runs it.
+func TestAbsent(t *testing.T) {
+	const use = `import v from "p"; import { extension } from "stile"; export default extension({ tools: { t: { description: "x", run: () => v() } } });`
+	_, chain := newToolchain(t, host.Options{})
+	for name, test := range map[string]struct {
+		p     string // index.js, CommonJS
+		m     string // or index.mjs
+		want  string // result
+		fails string // of the call
+		built string // problem of the build
+	}{
+		"guarded by try":              {p: `let fs; try { fs = require("node:fs") } catch { fs = null } module.exports = () => fs`, want: `null`},
+		"guarded by if":               {p: `const fs = typeof process === "undefined_" ? require("node:fs") : 1; module.exports = () => fs`, want: `1`},
+		"guarded at the top":          {p: `try { require("fs").readFileSync("/etc/passwd") } catch (e) { module.exports = () => e.message }`, want: `"\"fs\" is built into node and not available here: files are a capability: use a workspace binding, such as env.files.read(path)"`},
+		"used in a function":          {p: `const { readFileSync: r } = require("fs"); module.exports = () => r("/etc/passwd")`, fails: `"fs" is built into node and not available here: files are a capability: use a workspace binding, such as env.files.read(path); the package uses its readFileSync`},
+		"deep uses":                   {p: `const { promises } = require("fs"); module.exports = () => promises.readFile("x")`, fails: "uses its promises.readFile"},
+		"extended":                    {p: `const { Server } = require("net"); class S extends Server {} module.exports = () => new S()`, fails: `"net" is built into node`},
+		"used at the top":             {p: `const data = require("fs").readFileSync("/etc/passwd"); module.exports = () => data`, built: `files are a capability`},
+		"constructed at the top":      {p: `const a = new (require("https").Agent)(); module.exports = () => a`, built: `network access is a capability`},
+		"an instance of it":           {p: `const { Server } = require("net"); module.exports = () => { try { return {} instanceof Server } catch (e) { return "threw" } }`, want: `false`},
+		"its instances":               {p: `const fs = require("fs"); module.exports = () => fs instanceof Error`, want: `false`},
+		"a package that is not there": {p: `module.exports = () => require("gone")`, fails: `package "gone" is not in node_modules`},
+		"the same at the top":         {p: `const gone = require("gone"); module.exports = () => gone`, built: `package "gone" is not in node_modules`},
+		"a machine's path":            {p: `module.exports = () => require("/etc/passwd")`, fails: `"/etc/passwd" is an absolute path`},
+		"a computed path":             {p: `const root = "/etc/"; module.exports = () => require(root + "passwd")`, fails: `require("/etc/passwd"): this name is computed`},
+		"a computed relative path":    {p: `module.exports = (x = "x") => require("./" + x + ".js")`, fails: `require("./x.js"): this name is computed`},
+		"a computed path, at the top": {p: `const found = require(["/etc", "passwd"].join("/")); module.exports = () => found`, built: `require("/etc/passwd"): this name is computed`},
+		"a template":                  {p: "module.exports = (x = 1) => require(`./lang/${x}.js`)", fails: `require("./lang/1.js"): this name is computed`},
+		"a computed import":           {m: "const f = async (x) => { try { return await import(x) } catch (e) { return e.message } }; export default () => f('node:' + 'fs')", want: `"import(\"node:fs\"): this name is computed when the code runs, and only what is written as a string is bundled"`},
+		"a computed import, awaited":  {m: "const dir = '/etc/'; const x = await import(`${dir}passwd`); export default () => x", built: `import("/etc/passwd"): this name is computed`},
+		"an import that nobody makes": {m: "export default () => 2; export const f = () => import(`./${Math.random()}.js`)", want: `2`},
+		"two on a line":               {m: "const a = (x) => import(x), /* import(y) */ b = (x) => import ( x ); export default () => a('é').catch((e) => b(e.message.length)).catch((e) => e.message.slice(0, 11))", want: `"import(\"102"`},
+		"after other line ends":       {m: "const s = 1;\r\n\u2028const t = 2;\u2029/*\r*/ const a = (x) => import(x); export default () => a(s + t).catch((e) => e.message.slice(0, 11))", want: `"import(\"3\")"`},
+		"a module by import":          {m: `import fs, { readFileSync } from "node:fs"; import * as net from "net"; export default () => [typeof fs, typeof readFileSync, typeof net.connect]`, want: `["function","function","function"]`},
+		"a module by import, used":    {m: `import { readFileSync } from "node:fs"; export default () => readFileSync("x")`, fails: `the package uses its readFileSync`},
+		"a module by import, default": {m: `import fs from "node:fs"; export default () => fs.existsSync("x")`, fails: `the package uses its existsSync`},
+		"a module, used at the top":   {m: `import { readFileSync } from "node:fs"; const x = readFileSync("x"); export default () => x`, built: `the package uses its readFileSync`},
+		"a module when it runs":       {m: `export default async () => { try { return await import("node:fs") } catch (e) { return e.message.slice(0, 9) } }`, want: `"\"node:fs\""`},
+		"a URL when it runs":          {m: `export default async () => { try { return await import("https://example.com/x.js") } catch (e) { return e.message.slice(0, 33) } }`, want: `"\"https://example.com/x.js\" is a U"`},
+		"a package by import":         {m: `import x from "gone"; export default () => x`, built: `package "gone" is not in node_modules`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := fstest.MapFS{"main.ts": {Data: []byte(use)}, "node_modules/p/index.js": {Data: []byte(test.p)}}
+			if test.m != "" {
+				files["node_modules/p/package.json"] = &fstest.MapFile{Data: []byte(`{"main": "index.mjs"}`)}
+				files["node_modules/p/index.mjs"] = &fstest.MapFile{Data: []byte(test.m)}
+			}
+			component, err := chain.Build(t.Context(), toolchain.Source{FS: files, Entry: "main.ts"})
+			if bad, ok := errors.AsType[*toolchain.BuildError](err); ok && test.built != "" {
+				if !strings.Contains(err.Error(), test.built) || bad.Problems[0].File == "" {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = component.Close() }()
+			if test.built != "" {
+				t.Fatal("built")
+			}
+			out, err := component.Call(t.Context(), "t", json.RawMessage(`{}`), host.Env{})
+			got := string(out)
+			switch {
+			case test.fails != "" && (err == nil || !strings.Contains(err.Error(), test.fails)):
+				t.Errorf("got %s, %v", got, err)
+			case test.fails == "" && (err != nil || got != test.want):
+				t.Errorf("got %s, %v", got, err)
+			}
+		})
+	}
+}
