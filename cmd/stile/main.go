@@ -179,12 +179,14 @@ func help(o kong.HelpOptions, ctx *kong.Context) error {
 	return kong.DefaultHelpPrinter(o, ctx)
 }
 
-// habits translates what people know from other programs: "help COMMAND" and "--version".
+// habits translates what people know from other programs: no command, "help COMMAND", "-V" and "--version".
 func habits(args []string) []string {
 	switch {
+	case len(args) == 0:
+		return []string{"--help"}
 	case len(args) > 0 && args[0] == "help":
 		return append(slices.Clone(args[1:]), "--help")
-	case len(args) == 1 && args[0] == "--version":
+	case len(args) == 1 && (args[0] == "--version" || args[0] == "-V"):
 		return []string{"version"}
 	default:
 		return args
