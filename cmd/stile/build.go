@@ -14,7 +14,7 @@ import (
 )
 
 type buildCommand struct {
-	File       string   `arg:"" help:"Source: .ts, .js or .mjs."`
+	File       string   `arg:"" help:"Source: .ts, .js or .mjs, or a folder with it."`
 	Output     string   `short:"o" required:"" placeholder:"OUT.wasm" help:"File to write."`
 	Standalone bool     `help:"Include the JavaScript engine, so that any host can run the component."`
 	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings say what the component imports."`
@@ -36,6 +36,7 @@ Examples:
 
 // Run implements the command.
 func (c *buildCommand) Run(ctx context.Context, s *streams) (err error) {
+	c.File = entryOf(c.File)
 	if sameFile(c.File, c.Output) {
 		return usagef("%s is the source itself; name another output file", c.Output)
 	}

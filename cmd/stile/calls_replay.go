@@ -123,7 +123,7 @@ func (c *callsReplayCommand) component(ctx context.Context, n *session, store *r
 	if c.With != "" {
 		bindings := extension.Known(extension.Defaults(capabilities.Builtin))
 		maps.Copy(bindings, r.Bindings)
-		component, _, err := n.load(ctx, c.With, wants{bindings: bindings})
+		component, _, err := n.load(ctx, entryOf(c.With), wants{bindings: bindings})
 		return component, err
 	}
 	wasm, err := store.Component(ctx, r.Component)

@@ -14,7 +14,7 @@ import (
 )
 
 type inspectCommand struct {
-	File string `arg:"" help:"Component or Extism plug-in (.wasm), or a source, which is built first."`
+	File string `arg:"" help:"Component or Extism plug-in (.wasm), or a source, which is built first, or a folder with one of them."`
 	witFlag
 	asJSON
 }
@@ -84,6 +84,7 @@ type importedFunction struct {
 
 // Run implements the command.
 func (c *inspectCommand) Run(ctx context.Context, s *streams) (err error) {
+	c.File = entryOf(c.File)
 	n, err := c.openSession(ctx, s)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ import (
 )
 
 type runCommand struct {
-	File string `arg:"" help:"Extension: .ts, .js, .mjs or .wasm."`
+	File string `arg:"" help:"Extension: .ts, .js, .mjs or .wasm, or a folder with it."`
 	Tool string `arg:"" optional:"" help:"Tool to call. Without it, the tools are listed."`
 	callFlags
 	WASIFS   []string `name:"wasi-fs" sep:"none" placeholder:"PATH=NAME" help:"Path at which WASI has the files of a workspace binding, such as /=notes. Can be repeated."`
@@ -71,6 +71,7 @@ With --manifest, the extension gets a workspace of its own name, and a bucket fo
 Examples:
 
     stile run distance.ts
+    stile run notes list_notes
     stile run notes.ts add_note --bind notes=workspace:mine,rw --input '{"title": "today", "text": "sun"}'
     stile run github.ts list_issues --manifest github.json --input @query.json
     stile run github.ts list_issues --bind 'github=http:https://api.github.com/repos/**' --input - < query.json
@@ -100,6 +101,7 @@ func specForms() string {
 
 // Run implements the command.
 func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
+	c.File = entryOf(c.File)
 	manifest, bindings, err := c.bindings()
 	if err != nil {
 		return err

@@ -309,31 +309,42 @@ func isWasm(file string) bool {
 	return f.Close() == nil && err == nil && string(magic[:]) == wasmbin.Magic
 }
 
-// entryHint names the file of a folder that probably exports the tools: the only source, or the one that stile ext add takes.
-func entryHint(dir string) string {
-	f, err := os.Open(dir)
+// entryOf returns the file of a folder that exports the tools: the only source, or the one that stile ext add takes, or the only component where there
+// is no source. A name that is not that of such a folder stays as it is.
+func entryOf(name string) string {
+	f, err := os.Open(name)
 	if err != nil {
-		return ""
+		return name
 	}
 	entries, err := f.ReadDir(maxDraftEntries)
 	if err := errors.Join(err, f.Close()); err != nil {
-		return ""
+		return name // most are files
 	}
-	var sources []string
+	var sources, components []string
 	for _, e := range entries {
-		name := e.Name()
-		source := slices.Contains(lifecycle.EntryEndings(), filepath.Ext(name)) && !strings.HasSuffix(name, ".d.ts")
-		if source && e.Type().IsRegular() && !strings.HasPrefix(name, ".") {
-			sources = append(sources, name)
+		file := e.Name()
+		switch {
+		case !e.Type().IsRegular() || strings.HasPrefix(file, "."):
+		case slices.Contains(lifecycle.EntryEndings(), filepath.Ext(file)) && !strings.HasSuffix(file, ".d.ts"):
+			sources = append(sources, file)
+		case filepath.Ext(file) == ".wasm":
+			components = append(components, file)
 		}
 	}
+	if len(sources) == 0 {
+		sources = components
+	}
 	if len(sources) != 1 {
-		sources = slices.DeleteFunc(lifecycle.Entries(filepath.Base(dir)), func(name string) bool { return !slices.Contains(sources, name) })
+		folder := name
+		if abs, err := filepath.Abs(name); err == nil {
+			folder = abs
+		}
+		sources = slices.DeleteFunc(lifecycle.Entries(filepath.Base(folder)), func(name string) bool { return !slices.Contains(sources, name) })
 	}
 	if len(sources) == 0 {
-		return ""
+		return name
 	}
-	return ", such as " + line(filepath.Join(dir, sources[0]), 200)
+	return filepath.Join(name, sources[0])
 }
 
 // withSource opens a source for as long as use takes.
@@ -345,7 +356,7 @@ func (n *session) withSource(ctx context.Context, file string, w wants, use func
 	case err != nil:
 		return &usageError{err}
 	case info.IsDir():
-		return usagef("%s is not a file; name the file of the folder that exports the tools%s", line(file, 200), entryHint(file))
+		return usagef("%s is a folder, and it is unclear which of its files exports the tools; name the file, or call it index.ts", line(file, 200))
 	case !info.Mode().IsRegular():
 		return usagef("%s is not a file", file)
 	}

@@ -15,13 +15,13 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 )
 
-// toolbox offers the tools of extensions as "<extension>_<tool>", with the name of a file as the extension's name. The tools have
+// toolbox offers the tools of extensions as "<extension>_<tool>", with the name of a file or folder as the extension's name. The tools have
 // the default bindings and the bindings that callers pass on.
 func (n *session) toolbox(ctx context.Context, state *extension.State, files []string) (*tools.Toolbox, error) {
 	callees := map[string]tools.Func{}
 	var found []tools.Description
 	for _, file := range files {
-		c, _, err := n.load(ctx, file, wants{})
+		c, _, err := n.load(ctx, entryOf(file), wants{})
 		if err != nil {
 			return nil, err
 		}
@@ -62,5 +62,8 @@ var notInNames = lazyregexp.New(`[^a-z0-9]+`)
 
 func extensionName(file string) string {
 	base := filepath.Base(file)
+	if abs, err := filepath.Abs(file); err == nil {
+		base = filepath.Base(abs) // of "." too
+	}
 	return notInNames.ReplaceAllString(strings.ToLower(strings.TrimSuffix(base, filepath.Ext(base))), "_")
 }
