@@ -14,6 +14,7 @@ import (
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/host/internal/wasmtime"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // box implements test:cap/box.
@@ -263,7 +264,8 @@ func TestClaimedLimits(t *testing.T) {
 		{"says stack", says("stack"), host.LimitError{Limit: "stack", Claimed: true}},
 		{"says promise", says("promise: nothing left"), host.LimitError{Limit: "promise", Detail: "nothing left", Claimed: true}},
 		{"traps for memory", trapIn("stile:limit-memory"), host.LimitError{Limit: "memory", Value: "64 MiB", Claimed: true}},
-		{"recurses", guest{more: `(func $deep (call $deep))`, call: `(call $deep) unreachable`}, host.LimitError{Limit: "stack", Value: "1 MiB"}},
+		{"traps for the stack", trapIn("stile:limit-stack"), host.LimitError{Limit: "stack", Detail: "the engine's own stack is full", Claimed: true}},
+		{"recurses", guest{more: `(func $deep (call $deep))`, call: `(call $deep) unreachable`}, host.LimitError{Limit: "stack", Value: printable.Size(wasmtime.MaxStack())}},
 	} {
 		_, err := c.guest.load(t, h).Call(t.Context(), "t", nil, nil)
 		var limit *host.LimitError

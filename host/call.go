@@ -290,6 +290,9 @@ func refusedBySystem(err *wasmtime.SystemError) error {
 // component, so a component can claim this about its own call.
 const MemoryTrap = "stile:limit-memory"
 
+// StackTrap is the function in which they trap when their engine's own stack is full.
+const StackTrap = "stile:limit-stack"
+
 // DeniedTrap and FailedTrap are the functions in which the toolchain's components trap inside a program that has no way to learn why its
 // host's function failed. The call ends with the last denial that the host itself recorded, or with what the component wrote to stderr.
 // A component can claim either about its own call.
@@ -305,7 +308,9 @@ func (c *call) explainTrap(trap *wasmtime.TrapError) error {
 	}
 	switch {
 	case trap.Reason == "call stack exhausted":
-		return exceeded("stack", printable.Size(wasmtime.MaxStack))
+		return exceeded("stack", printable.Size(wasmtime.MaxStack()))
+	case innermost == StackTrap:
+		return &LimitError{Limit: "stack", Detail: "the engine's own stack is full", Claimed: true}
 	case innermost == MemoryTrap:
 		return &LimitError{Limit: "memory", Value: printable.Size(c.limits.Memory), Claimed: true}
 	case innermost == DeniedTrap && len(c.usage.Denials) > 0:

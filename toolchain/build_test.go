@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -66,28 +65,6 @@ func build(t testing.TB, tools *toolchain.Toolchain, s toolchain.Source) *host.C
 		}
 	})
 	return c
-}
-
-// A large source nests twice as deep as others, and becomes a different component.
-func TestLarge(t *testing.T) {
-	t.Parallel()
-	_, tools := newToolchain(t, host.Options{})
-	s := tool("", `let depth = 0; const deeper = (): void => { depth++; deeper(); }; try { deeper(); } catch {} return depth;`)
-	var depths []int
-	for _, s.Large = range []bool{false, true} {
-		out, err := build(t, tools, s).Call(t.Context(), "t", nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		depth, err := strconv.Atoi(string(out))
-		if err != nil {
-			t.Fatal(err)
-		}
-		depths = append(depths, depth)
-	}
-	if depths[0] < 100 || depths[1] < depths[0]*3/2 {
-		t.Errorf("calls nest %d deep, of a large source %d", depths[0], depths[1])
-	}
 }
 
 // TestToolsShareCode loads tools whose source differs. The host compiles one component for those with the same bindings.

@@ -165,7 +165,7 @@ func TestEngineFromNPMFails(t *testing.T) {
 // The engine's stack lies where it cannot overwrite other data, and its allocator starts where layOut expects it.
 func TestEngineIsLaidOut(t *testing.T) {
 	m := testImager(t, imageLimits{})
-	if want := uint32(1+stackPages) * wasmPage; m.shape.StackTop != want || m.shape.SpareEnd*wasmPage <= want {
+	if want := m.shape.Pages * wasmPage; m.shape.StackTop != want || want <= m.shape.SpareEnd*wasmPage+stackPages*wasmPage {
 		t.Errorf("stack below %#x, spare pages up to %d", m.shape.StackTop, m.shape.SpareEnd)
 	}
 	l, err := basePlain.layout()

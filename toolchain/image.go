@@ -63,11 +63,13 @@ type report struct {
 }
 
 const (
-	guestStack   = 160 << 10 // of the engine, within maxWasmStack: beyond it a script gets a RangeError
+	// guestStack is the engine's own stack for a script, in its memory. Beyond it the script gets a RangeError. A call of a function takes 260
+	// bytes of it and 620 of the native stack, which the host bounds; a call of an async function takes 500 and 1,750.
+	guestStack = 1312 << 10
+	// topStack is guestStack while an image is made, where the native stack is maxWasmStack.
+	topStack     = 288 << 10
 	maxWasmStack = 1 << 20
-	// largeStack and largeCPU are for a large source. The rest of the stack is for work of the engine that checks no limit.
-	largeStack = 2*guestStack - 32<<10
-	largeCPU   = time.Minute
+	largeCPU     = time.Minute // for a large source
 	// gcThreshold is the heap, in bytes, at which an instance collects garbage for the first time. Calls are short, and a
 	// collection visits, and so makes private, every page of the image.
 	gcThreshold = 16 << 20
@@ -212,7 +214,7 @@ type baseImage struct {
 }
 
 // baseVersion changes with what makeBase and freeze do, apart from their input.
-const baseVersion = "10"
+const baseVersion = "11"
 
 // baseKey names the base image that makeBase makes.
 func (m *imager) baseKey(prelude string, l layout) (string, error) {
@@ -369,8 +371,8 @@ func (m *imager) evaluated(ctx context.Context, base *baseImage, parts [][]byte,
 	defer g.close()
 	if large {
 		g.limit(largeCPU)
-		g.call("qjs_set_max_stack_size", int32(largeStack))
 	}
+	g.call("qjs_set_max_stack_size", int32(topStack))
 	g.bind(base.bindings, base.roots)
 	g.arenas, g.frames = base.arenas, base.frames
 	for _, code := range parts {
@@ -396,6 +398,7 @@ func (m *imager) evaluated(ctx context.Context, base *baseImage, parts [][]byte,
 		used = g.callJS(base.finish)
 	}
 	g.call("qjs_set_interrupt_handler", int32(0))
+	g.call("qjs_set_max_stack_size", int32(guestStack))
 	g.release(module)
 	g.call("JS_RunGC", g.runtime)
 	g.call("qjs_set_gc_threshold", int32(max(gcThreshold, 2*len(base.memory))))

@@ -125,7 +125,7 @@ func TestMemoryFunctions(t *testing.T) {
 		for n := range written {
 			at := n * pages / written
 			k[len(key)+16*at+n%16]++ // as if the page had been another
-			if uint32(at*page) < scratch || uint32(at*page) >= top {
+			if uint32(at*page) < top-guestStack+page || uint32(at*page) >= top {
 				want = append(want, at)
 			}
 		}
@@ -158,7 +158,7 @@ func TestMemoryFunctions(t *testing.T) {
 	}
 
 	after := bytes.Clone(memory())
-	for at := uint32(top); len(runs) < 48<<10; {
+	for at := uint32(2 * wasmPage); len(runs) < 48<<10; {
 		length := uint32(8 * (1 + rand.IntN(20)))
 		runs = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(runs, at), length)
 		for range length {

@@ -28,8 +28,7 @@ type Source struct {
 	// Found is the result of [FindImports] for FS and Entry, if it was called. If the source imports only its own files, Found also
 	// has its bundle, which is not made again.
 	Found *Imports
-	// Large is for your own program, such as a compiler: its top level may take a minute instead of 5 s, and its calls nest
-	// twice as deep.
+	// Large is for your own program, such as a compiler: its top level may take a minute instead of 5 s.
 	Large bool
 }
 

@@ -25,7 +25,7 @@ type splitModule struct {
 
 // engineShape is what images and components need to know about an engine. Its fields are exported for JSON.
 type engineShape struct {
-	// StackTop is the address below which the engine's stack lies. It is 0 if unknown. The pages from there up to SpareEnd are for
+	// StackTop is the address below which the engine's stack lies. It is 0 if unknown. The pages from the third up to SpareEnd are for
 	// the heap.
 	StackTop, SpareEnd uint32
 	// Slot is the first of tableSlots indices in the engine's function table that the engine leaves free.
@@ -66,7 +66,8 @@ func splitEngine(wasm []byte) (*splitModule, error) {
 		case wasmbin.SectionFunction:
 			n := r.Count()
 			functions += uint32(n)
-			s.Body = append(binary.AppendUvarint(nil, uint64(n)+1), r.Rest()...)
+			s.Body = append(binary.AppendUvarint(nil, uint64(n)+2), r.Rest()...)
+			s.Body = binary.AppendUvarint(s.Body, uint64(growType))
 			s.Body = binary.AppendUvarint(s.Body, uint64(growType))
 		case wasmbin.SectionTable:
 			s.Body, split.Slot = addTableSlots(r)
@@ -87,7 +88,7 @@ func splitEngine(wasm []byte) (*splitModule, error) {
 		case wasmbin.SectionStart:
 			r.Fail("a start function would run for every instance; remove it")
 		case wasmbin.SectionCode:
-			s.Body = redirectGrow(r, functions, split.SpareEnd)
+			s.Body = guard(r, functions, split.engineShape)
 		}
 		if r.Err != nil {
 			return nil, r.Err
@@ -104,7 +105,7 @@ func splitEngine(wasm []byte) (*splitModule, error) {
 	// The import section declares the memory, so it is written once the size is known.
 	i := slices.IndexFunc(out, func(s wasmbin.Section) bool { return s.ID == wasmbin.SectionImport })
 	out[i].Body = binary.AppendUvarint(out[i].Body, uint64(split.Pages))
-	out = append(out, nameSection(functions, host.MemoryTrap))
+	out = append(out, nameSection(functions, host.MemoryTrap, host.StackTrap))
 	split.module = wasmbin.WriteSections(wasmbin.CoreHeader, out)
 	for i := range out {
 		if out[i].ID == wasmbin.SectionExport {
@@ -330,8 +331,8 @@ func applyData(r *wasmbin.Reader, memory []byte) {
 	}
 }
 
-// stackPages is how much of the engine's stack it keeps: twice guestStack, which most scripts do not exceed.
-const stackPages = 2 * guestStack / wasmPage
+// stackPages is the engine's stack: guestStack, and at least 160 KiB for work of the engine that checks no limit of its own.
+const stackPages = (guestStack + 160<<10 + wasmPage - 1) / wasmPage
 
 // dataPage is the first page with data of an engine, at most 63. The engine's stack begins there and grows down.
 func dataPage(memory []byte) uint32 {
@@ -339,27 +340,36 @@ func dataPage(memory []byte) uint32 {
 	return uint32(min(data/wasmPage, 63))
 }
 
-// moveStack puts the stack, which is larger than scripts can use, as low as possible. The pages between the stack and the data become
-// spare. Each page of memory costs time when an instance ends, but less below the size of an image. There is nothing beyond the
-// stack that it could overwrite.
+// moveStack puts the stack above the data, in pages that the engine gets in addition, because the pages that it lay in are too few. Those become
+// spare: the heap begins there, so the image of most extensions ends below the stack. Each page of memory costs time when an instance ends, but less
+// below the size of an image.
 func (s *splitModule) moveStack(r *wasmbin.Reader) []byte {
 	const i32, mutable, constant, end = 0x7f, 1, 0x41, 0x0b
 	count, kind, mutability, op := r.Count(), r.Byte(), r.Byte(), r.Byte()
 	top := uint32(r.Signed(32))
 	if r.Byte() != end || count != 1 || kind != i32 || mutability != mutable || op != constant || r.Pos != len(r.Bytes) ||
-		top != s.SpareEnd*wasmPage || s.SpareEnd <= 1+stackPages {
+		top != s.SpareEnd*wasmPage || s.SpareEnd <= 1 {
 		s.SpareEnd = 0
 		return r.Bytes
 	}
-	s.StackTop = (1 + stackPages) * wasmPage
+	s.memory = append(s.memory, make([]byte, stackPages*wasmPage)...)
+	s.Pages += stackPages
+	s.StackTop = s.Pages * wasmPage
 	return append(wasmbin.AppendSigned([]byte{1, i32, mutable, constant}, int64(s.StackTop)), end)
 }
 
-// redirectGrow replaces each memory.grow by a call of a function that it adds as the last one, with the index grow.
-func redirectGrow(r *wasmbin.Reader, grow, spare uint32) []byte {
-	call := binary.AppendUvarint([]byte{0x10}, uint64(grow))
+// guard replaces each memory.grow by a call of a function that it adds, with the index added. Where a function moves the stack pointer down, it
+// adds a call of a further function, which traps, for a pointer that is below the stack: there is data of the engine.
+func guard(r *wasmbin.Reader, added uint32, shape engineShape) []byte {
+	grow := binary.AppendUvarint([]byte{0x10}, uint64(added))
+	var below []byte
+	if shape.StackTop != 0 {
+		below = wasmbin.AppendSigned([]byte{0x23, 0, 0x41}, int64(shape.StackTop-stackPages*wasmPage)) // the pointer, and the end of the stack
+		below = append(below, 0x48, 0x04, 0x40, 0x41, 0)                                               // if it is less, with 0
+		below = append(binary.AppendUvarint(append(below, 0x10), uint64(added)+1), 0x1a, 0x0b)
+	}
 	n := r.Count()
-	out := binary.AppendUvarint(make([]byte, 0, len(r.Bytes)+64), uint64(n)+1)
+	out := binary.AppendUvarint(make([]byte, 0, len(r.Bytes)+64<<10), uint64(n)+2)
 	var body []byte
 	for range n {
 		code := r.Sub()
@@ -369,12 +379,19 @@ func redirectGrow(r *wasmbin.Reader, grow, spare uint32) []byte {
 			code.Byte()
 		}
 		copied := 0
+		last := byte(0)
 		for code.Err == nil && code.Pos < len(code.Bytes) {
 			at := code.Pos
-			if instruction(&code) == wasmbin.OpMemoryGrow {
-				body = append(append(body, code.Bytes[copied:at]...), call...)
+			op := instruction(&code)
+			switch {
+			case op == wasmbin.OpMemoryGrow:
+				body = append(append(body, code.Bytes[copied:at]...), grow...)
+				copied = code.Pos
+			case op == globalSet && last != i32Add && below != nil: // an addition moves it up again
+				body = append(append(body, code.Bytes[copied:code.Pos]...), below...)
 				copied = code.Pos
 			}
+			last = op
 		}
 		if code.Err != nil {
 			r.Err = code.Err
@@ -382,8 +399,14 @@ func redirectGrow(r *wasmbin.Reader, grow, spare uint32) []byte {
 		}
 		out = wasmbin.AppendBytes(out, append(body, code.Bytes[copied:]...))
 	}
-	return wasmbin.AppendBytes(out, growBody(spare))
+	return wasmbin.AppendBytes(wasmbin.AppendBytes(out, growBody(shape.SpareEnd)), []byte{0, 0x00, 0x0b})
 }
+
+// Instructions that move the stack pointer, which is the only global.
+const (
+	globalSet = 0x24
+	i32Add    = 0x6a
+)
 
 // spareWord is the address of a word below the stack. While it is not zero it is the number of the next spare page that
 // memory is grown by.

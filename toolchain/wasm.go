@@ -35,11 +35,13 @@ func importedFunction(r *wasmbin.Reader) uint32 {
 	return r.U32()
 }
 
-// nameSection names one function.
-func nameSection(function uint32, name string) wasmbin.Section {
+// nameSection names functions from one on.
+func nameSection(function uint32, list ...string) wasmbin.Section {
 	var names wasmbin.Writer
-	names.Number(1)
-	names.Number(function)
-	names.Text(name)
+	names.Number(uint32(len(list)))
+	for i, name := range list {
+		names.Number(function + uint32(i))
+		names.Text(name)
+	}
 	return wasmbin.CustomSection("name", wasmbin.AppendBytes([]byte{1}, names))
 }

@@ -54,8 +54,9 @@ const (
 	maxTableElements = 100_000
 )
 
-// MaxStack is the native stack of a guest, in bytes. QuickJS reports its own stack overflow well before this.
-const MaxStack = C.STILE_STACK
+// MaxStack is the native stack of a guest, in bytes: 6 MiB, or less where threads have less than 8 MiB, and at least 1 MiB. A script of QuickJS
+// gets its own error well before this, unless threads have less.
+func MaxStack() int64 { return int64(C.stile_guest_stack()) }
 
 const (
 	// MaxConversion bounds the bytes that the host holds while one guest's values cross in one direction.

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE // for pthread_getattr_np
 #include "shim.h"
 
 #include <stdio.h>
@@ -42,6 +43,58 @@ static uint64_t thread_time(stile_thread thread) {
 #endif
 }
 
+// thread_stack is the size of this thread's stack, and *lowest its lowest address. It is 0 if that is not known.
+static size_t thread_stack(char **lowest) {
+#ifdef __APPLE__
+  size_t size = pthread_get_stacksize_np(pthread_self());
+  *lowest = (char *)pthread_get_stackaddr_np(pthread_self()) - size;
+  return size;
+#else
+  static __thread char *known;
+  static __thread size_t size;
+  pthread_attr_t attr;
+  void *at;
+  if (!known && pthread_getattr_np(pthread_self(), &attr) == 0) {
+    if (pthread_attr_getstack(&attr, &at, &size) == 0) known = at;
+    pthread_attr_destroy(&attr);
+  }
+  *lowest = known;
+  return known ? size : 0;
+#endif
+}
+
+static size_t guest_stack = STILE_STACK_LEAST;
+
+// measure_stack finds what the threads of this process have: those that are made, and this one, which may be the first.
+static void measure_stack(void) {
+  char *lowest;
+  size_t size = thread_stack(&lowest);
+#ifndef __APPLE__
+  pthread_attr_t attr;
+  size_t made;
+  if (pthread_attr_init(&attr) == 0) {
+    if (pthread_attr_getstacksize(&attr, &made) == 0 && made < size) size = made;
+    pthread_attr_destroy(&attr);
+  }
+#endif
+  size_t host = 3 * STILE_STACK_HOST;
+  if (size > host + STILE_STACK_LEAST) guest_stack = size - host < STILE_STACK ? size - host : STILE_STACK;
+}
+
+size_t stile_guest_stack(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, measure_stack);
+  return guest_stack;
+}
+
+// has_stack reports whether this thread has room for a guest. It has not where a guest far down its own stack started a call that the host
+// makes on the same thread.
+static bool has_stack(void) {
+  char *lowest, here;
+  if (thread_stack(&lowest) == 0) return true;
+  return &here > lowest && (size_t)(&here - lowest) >= guest_stack + STILE_STACK_HOST;
+}
+
 // reset_written_pages has the pool restore the pages that an instance has written to and no others, where the kernel can tell
 // them (Linux 6.7). wasmtime calls that pagemap_scan; it is off by default, and the C API has no setter for it. Its byte is the
 // second after a field that has one. In a struct that looks otherwise nothing is changed.
@@ -76,7 +129,8 @@ static wasm_config_t *new_config(bool parallel) {
   // A call is a function of its inputs: no bits of NaN and no choice of instruction may show the machine.
   wasmtime_config_wasm_relaxed_simd_set(c, false);
   wasmtime_config_cranelift_nan_canonicalization_set(c, true);
-  wasmtime_config_max_wasm_stack_set(c, STILE_STACK);
+  wasmtime_config_async_stack_size_set(c, STILE_STACK + STILE_STACK_HOST); // unused; the next may not be larger
+  wasmtime_config_max_wasm_stack_set(c, stile_guest_stack());
   wasmtime_config_parallel_compilation_set(c, parallel);
   // Stacks are walked by frame pointers. These tables, for debuggers and profilers, are a tenth of the time of a compilation.
   wasmtime_config_native_unwind_info_set(c, false);
@@ -193,6 +247,7 @@ static wasmtime_error_t *begin(wasmtime_context_t *context, stile_state *state) 
     state->ended = STILE_CPU;
     return wasmtime_error_new("ended");
   }
+  if (!has_stack()) return wasmtime_error_new("wasm trap: call stack exhausted");
   stile_thread thread = this_thread();
   uint64_t wall = now(CLOCK_MONOTONIC);
   if (state->instantiated && thread == state->thread && wall - state->wall_start < STILE_TICK) {

@@ -11,8 +11,10 @@
 // How often the epoch advances while guests run, in nanoseconds.
 #define STILE_TICK 5000000
 
-// The native stack of a guest, in bytes.
-#define STILE_STACK (1 << 20)
+// The native stack of a guest, in bytes: at most, at least, and what a thread keeps for the host.
+#define STILE_STACK ((size_t)6 << 20)
+#define STILE_STACK_LEAST ((size_t)1 << 20)
+#define STILE_STACK_HOST ((size_t)512 << 10)
 
 // Why the epoch callback ended a call.
 enum { STILE_RUNNING = 0, STILE_CANCELLED = 1, STILE_CPU = 2, STILE_LATE = 3 };
@@ -64,6 +66,9 @@ typedef struct {
 
 // stile_engine_new returns NULL if there is too little address space, with the reason in errno.
 wasm_engine_t *stile_engine_new(stile_pool pool);
+// stile_guest_stack is the native stack of a guest in this process.
+size_t stile_guest_stack(void);
+
 wasm_engine_t *stile_compiler_new(void);
 long stile_max_maps(void);
 wasmtime_store_t *stile_store_new(wasm_engine_t *engine, stile_state *state, int64_t memory, int64_t table_elements, int64_t instances,

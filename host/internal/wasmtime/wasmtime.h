@@ -249,6 +249,7 @@ void wasmtime_engine_increment_epoch(wasm_engine_t *);
 void wasmtime_config_wasm_component_model_set(wasm_config_t *, bool);
 void wasmtime_config_concurrency_support_set(wasm_config_t *, bool);
 void wasmtime_config_epoch_interruption_set(wasm_config_t *, bool);
+void wasmtime_config_async_stack_size_set(wasm_config_t *, uint64_t);
 void wasmtime_config_max_wasm_stack_set(wasm_config_t *, size_t);
 void wasmtime_config_wasm_threads_set(wasm_config_t *, bool);
 void wasmtime_config_wasm_memory64_set(wasm_config_t *, bool);

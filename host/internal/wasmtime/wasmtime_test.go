@@ -792,3 +792,50 @@ func TestSpentBudgetEndsAll(t *testing.T) {
 		}
 	})
 }
+
+// TestNestedStacks has each guest call a host function far down its stack, which starts the next guest on the same thread. Some guest is not entered, and the
+// process goes on.
+func TestNestedStacks(t *testing.T) {
+	e := newEngine(t)
+	c := compile(t, e, `(component
+	(import "call" (func $call))
+	(core func $lowered (canon lower (func $call)))
+	(core module $m
+		(import "" "call" (func $call))
+		(func $deep (export "deep") (param i32) (result i32)
+			(if (i32.eqz (local.get 0)) (then (call $call) (return (i32.const 0))))
+			(i32.add (call $deep (i32.sub (local.get 0) (i32.const 1))) (local.get 0))))
+	(core instance $i (instantiate $m (with "" (instance (export "call" (func $lowered))))))
+	(func (export "deep") (param "n" s32) (result s32) (canon lift (core func $i "deep"))))`)
+	l := e.NewLinker()
+	t.Cleanup(l.Close)
+	x := c.Export("", "deep")
+	t.Cleanup(x.Close)
+	s32 := kind(abi.KindS32)
+	entered := 0
+	var enter func() error
+	enter = func() error {
+		entered++
+		if entered > 64 {
+			return errors.New("there is no end")
+		}
+		s := e.NewStore(Limits{Memory: 1 << 20, CPU: time.Minute}, nil)
+		defer s.Close()
+		i, err := s.Instantiate(l, c)
+		if err != nil {
+			return err
+		}
+		_, err = i.Call(x, []*abi.Type{s32}, s32, int32(MaxStack()/100))
+		return err
+	}
+	if err := l.Instance("", []Definition{{Name: "call", Call: func(*Store, []abi.Value) (abi.Value, error) { return nil, enter() }}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		entered = 0
+		var trap *TrapError
+		if err := enter(); !errors.As(err, &trap) || trap.Reason != "call stack exhausted" || entered < 2 {
+			t.Errorf("got %v after %d guests", err, entered)
+		}
+	}
+}
