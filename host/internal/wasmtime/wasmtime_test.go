@@ -813,8 +813,7 @@ func TestNestedStacks(t *testing.T) {
 	t.Cleanup(x.Close)
 	s32 := kind(abi.KindS32)
 	entered := 0
-	var enter func() error
-	enter = func() error {
+	enter := func() error {
 		entered++
 		if entered > 64 {
 			return errors.New("there is no end")
