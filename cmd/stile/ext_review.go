@@ -221,7 +221,7 @@ type extShow struct {
 
 // Help implements kong.HelpProvider.
 func (*extShow) Help() string {
-	return `The output has what the version may do, its tools with statistics, the report on its code, and its packages. For a request, it also has what is new.
+	return `The output has what the version may do, its tools with statistics, the report on its code, and its packages. For a request, it also has what is new. If another version waits for approval, the output names its request.
 
 Examples:
 
@@ -248,9 +248,17 @@ func (c *extShow) Run(ctx context.Context, s *streams) error {
 		}
 		tools := state.Tools
 		if c.JSON {
-			return printJSON(s.out, reviewOf(review, tools))
+			shown := reviewOf(review, tools)
+			if waits := state.Pending; waits != nil && waits.ID != r.ID {
+				next := releaseOf(*waits)
+				shown.Pending = &next
+			}
+			return printJSON(s.out, shown)
 		}
 		text := versionText(review, c.Full)
+		if waits := state.Pending; waits != nil && waits.ID != r.ID {
+			text += section("Waiting for approval", fmt.Sprintf("    request %d, with another version: stile ext diff %[1]d shows what it changes\n", waits.ID))
+		}
 		if len(tools) > 0 {
 			text += section("How it does", statsText("    ", tools))
 		}
@@ -291,6 +299,7 @@ type reviewJSON struct {
 	Report      inspect.Report     `json:"report"`
 	Component   string             `json:"component"`
 	Active      string             `json:"active,omitempty"`
+	Pending     *releaseJSON       `json:"pending,omitempty"` // another request for the same extension
 }
 
 func reviewOf(r lifecycle.Review, states []lifecycle.ToolState) reviewJSON {

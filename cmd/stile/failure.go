@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -202,6 +203,8 @@ func explain(err error) failure {
 		f.Problems = sorted.Problems
 	case sorted.Kind == lifecycle.FailureLimit:
 		f.settable = errkind.Is[*boundError](err) && slices.Contains(limitNames(), f.Limit)
+	case isKeyRefused(err):
+		f.Message += "; --model-key or STILE_MODEL_KEY names the secret with the key, and stile secret set keeps it"
 	case errkind.Is[*toolchain.BusyError](err):
 		f.Message += "; try again when they have ended"
 	case f.Kind == kindHost && (errkind.Is[*sqlite.Error](err) || errkind.Is[*lifecycle.DamagedError](err) || errors.Is(err, abi.ErrUnavailable)):
@@ -230,6 +233,12 @@ func (f *failure) deny(err error, d abi.Denial, above *lifecycle.CeilingError) {
 	f.Denial.Remedy, f.Denial.moves = extension.ShortRemedy(capabilities.Builtin, d.Binding, d.Remedy)
 }
 
+// isKeyRefused reports whether a model's server wants another key, or one at all.
+func isKeyRefused(err error) bool {
+	refused, ok := errors.AsType[*model.Error](err)
+	return ok && refused.Status == http.StatusUnauthorized
+}
+
 // kindOf returns the kind of a sorted error.
 func kindOf(err error, sorted lifecycle.Failure) kind {
 	var operation *abi.Error
@@ -244,6 +253,8 @@ func kindOf(err error, sorted lifecycle.Failure) kind {
 		return kindDeclined
 	case errkind.Is[*toolchain.CoreError](err):
 		return kindBuild
+	case isKeyRefused(err):
+		return kindUsage
 	case errkind.Is[*untrustedError](err), sorted.Stage == extension.StagePolicy:
 		return kindDenied
 	case sortedKinds[sorted.Kind] != "":
