@@ -152,6 +152,13 @@ type Hoster interface {
 	Hosts() []string
 }
 
+// Refuser is a grant that never permits some of the methods that its object has in TypeScript.
+type Refuser interface {
+	Grant
+	// Refuses says why a method is always denied, and what to write instead in the manifest. why is empty if it is not.
+	Refuses(method string) (why, fix string)
+}
+
 // Remedier is a grant on a command line that can be widened.
 type Remedier interface {
 	Grant

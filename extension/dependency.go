@@ -25,6 +25,7 @@ func (r *reader) dependencies(n *jsonform.Node) map[string]string {
 			r.FailAt(m.Offset, m.Value.Path(), `the name of an npm package, like "zod" or "@scope/name"`, "%s %s", jsonform.Quote(m.Key), problem)
 		}
 		found[m.Key] = r.versionRange(m.Value)
+		r.next()
 	}
 	return found
 }

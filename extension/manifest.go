@@ -45,7 +45,7 @@ type Manifest struct {
 	Tests []Test
 }
 
-// ManifestError reports the first problem of a manifest.
+// ManifestError reports the first problem of a manifest, and what else is wrong with it.
 type ManifestError struct {
 	// Path leads to the value, e.g. "bindings.github.http[0].path"; empty for the manifest itself.
 	Path string
@@ -55,16 +55,29 @@ type ManifestError struct {
 	Message string
 	// Instead says what to write instead.
 	Instead string
+	// More are the problems after the first, at most 19.
+	More []Problem
+	// Partial has what could be read, to look for problems elsewhere. It is nil if the text is no object. Its bindings and vars are
+	// complete only if Bound is set.
+	Partial *Manifest
+	Bound   bool
 }
 
-// Error implements error.
-func (e *ManifestError) Error() string {
-	return (*jsonform.Error)(e).In("manifest")
+func (e *ManifestError) form() *jsonform.Error {
+	return &jsonform.Error{Path: e.Path, Line: e.Line, Column: e.Column, Message: e.Message, Instead: e.Instead}
 }
 
-// Problem returns the error in the form for authors.
-func (e *ManifestError) Problem() Problem {
-	return Problem{File: ManifestFile, Line: e.Line, Column: e.Column, Text: (*jsonform.Error)(e).Problem(), Fix: e.Instead}
+// Error implements error. It tells only the first problem.
+func (e *ManifestError) Error() string { return e.form().In("manifest") }
+
+// Problem returns the first problem in the form for authors.
+func (e *ManifestError) Problem() Problem { return problemOf(e.form()) }
+
+// Problems returns all problems in the form for authors.
+func (e *ManifestError) Problems() []Problem { return append([]Problem{e.Problem()}, e.More...) }
+
+func problemOf(e *jsonform.Error) Problem {
+	return Problem{File: ManifestFile, Line: e.Line, Column: e.Column, Text: e.Problem(), Fix: e.Instead}
 }
 
 // Bounds of a manifest: how many tools it names, and the bytes of its description.
@@ -94,61 +107,105 @@ func Parse(text []byte) (*Manifest, error) { return ParseWith(capabilities.Built
 
 // ParseWith is [Parse] with other kinds.
 func ParseWith(kinds capability.Set, text []byte) (*Manifest, error) {
-	r := &reader{jsonform.New("manifest", text), kinds}
-	m := r.manifest()
-	if r.Err != nil {
-		return nil, (*ManifestError)(r.Err)
+	r := &reader{jsonform.New("manifest", text), kinds, true}
+	m, bound := r.manifest()
+	if r.Keep(); len(r.Kept) == 0 {
+		return m, nil
 	}
-	return m, nil
+	first := r.Kept[0]
+	e := &ManifestError{Path: first.Path, Line: first.Line, Column: first.Column, Message: first.Message, Instead: first.Instead, Partial: m, Bound: bound}
+	for _, other := range r.Kept[1:] {
+		e.More = append(e.More, problemOf(other))
+	}
+	return nil, e
 }
 
 // reader reads the forms of this package.
 type reader struct {
 	*jsonform.Reader
 	kinds capability.Set
+	// all is set to read on after a problem.
+	all bool
 }
 
-func (r *reader) manifest() *Manifest {
+// next begins the next part of a text.
+func (r *reader) next() {
+	if r.all {
+		r.Keep()
+	}
+}
+
+// manifest reads all parts, also after a problem. bound is set if the bindings and the vars were read without one.
+func (r *reader) manifest() (m *Manifest, bound bool) {
 	root := r.Parse()
 	if r.Err != nil {
-		return nil
+		return nil, false
 	}
-	fields := r.Fields(root, exampleManifest,
-		[]string{"name", "version", "description", "tools", "tags", "permissions", "bindings", "wasi", "vars", "dependencies", "tests"},
-		"name", "version", "description", "tools")
+	members := r.Members(root, exampleManifest)
 	if r.Err != nil {
-		return nil
+		return nil, false
 	}
-	m := &Manifest{
-		Name:        r.match(fields["name"], extensionName.MatchString, maxName, `lower-case words with "-" between them, like "my-notes"`),
-		Version:     r.match(fields["version"], abi.IsVersion, maxVersion, `three numbers, like "1.2.0"`),
-		Description: r.description(fields["description"]),
-		Tools:       r.names(fields["tools"], "tool", "create_pr", MaxTools, wordName.MatchString, maxName),
-		Bindings:    r.bindings(fields["permissions"], fields["bindings"]),
+	known := []string{"name", "version", "description", "tools", "tags", "permissions", "bindings", "wasi", "vars", "dependencies", "tests"}
+	fields := map[string]*jsonform.Node{}
+	for _, f := range members {
+		if r.Known(f, known); r.Keep() {
+			fields[f.Key] = f.Value
+		}
 	}
-	r.passes(fields["bindings"], m.Bindings)
-	if n := fields["wasi"]; n != nil {
-		m.WASI = r.wasi(n, m.Bindings)
+	m = &Manifest{}
+	for _, part := range []struct {
+		name     string
+		required bool
+		read     func(n *jsonform.Node)
+	}{
+		{"name", true, func(n *jsonform.Node) {
+			m.Name = r.match(n, extensionName.MatchString, maxName, `lower-case words with "-" between them, like "my-notes"`)
+		}},
+		{"version", true, func(n *jsonform.Node) {
+			m.Version = r.match(n, abi.IsVersion, maxVersion, `three numbers, like "1.2.0"`)
+		}},
+		{"description", true, func(n *jsonform.Node) { m.Description = r.description(n) }},
+		{"tools", true, func(n *jsonform.Node) {
+			m.Tools = r.names(n, "tool", "create_pr", MaxTools, wordName.MatchString, maxName)
+		}},
+		{"tags", false, func(n *jsonform.Node) {
+			m.Tags = r.names(n, "tag", "issue-tracker", maxTags, extensionName.MatchString, maxTag)
+		}},
+		{"dependencies", false, func(n *jsonform.Node) { m.Dependencies = r.dependencies(n) }},
+	} {
+		switch n := fields[part.name]; {
+		case n != nil:
+			part.read(n)
+		case part.required:
+			r.Missing(root, part.name, exampleManifest)
+		}
+		r.Keep()
 	}
-	if n := fields["tags"]; n != nil {
-		m.Tags = r.names(n, "tag", "issue-tracker", maxTags, extensionName.MatchString, maxTag)
-	}
+	before := len(r.Kept)
+	m.Bindings = r.bindings(fields["permissions"], fields["bindings"])
+	r.Keep()
 	if n := fields["vars"]; n != nil {
 		m.Vars = r.vars(n)
+		r.Keep()
 	}
-	if n := fields["dependencies"]; n != nil {
-		m.Dependencies = r.dependencies(n)
+	if bound = len(r.Kept) == before; bound {
+		r.passes(fields["bindings"], m.Bindings)
+		r.Keep()
 	}
-	if n := fields["tests"]; n != nil {
+	if n := fields["wasi"]; n != nil && bound {
+		m.WASI = r.wasi(n, m.Bindings)
+		r.Keep()
+	}
+	if n := fields["tests"]; n != nil && bound && len(m.Tools) > 0 {
 		m.Tests = r.tests(n, m)
 	}
-	return m
+	return m, bound
 }
 
 // ReadBindings reads the short form and the long form of bindings. Either may be nil. It is meant for an operator's files, which use
 // the forms of a manifest.
 func ReadBindings(r *jsonform.Reader, kinds capability.Set, permissions, bindings *jsonform.Node) []Binding {
-	return (&reader{r, kinds}).bindings(permissions, bindings)
+	return (&reader{Reader: r, kinds: kinds}).bindings(permissions, bindings)
 }
 
 // match reads text of a given form.
@@ -210,9 +267,11 @@ func (r *reader) bindings(short, long *jsonform.Node) []Binding {
 	}
 	if short != nil {
 		known := r.Fields(short, `{"network": ["api.example.com"], "workspace": "read"}`, r.kinds.Permissions())
+		r.next()
 		for _, name := range r.kinds.Permissions() {
 			if n := known[name]; n != nil {
 				add(n, Binding{Name: name, Grant: r.kinds.ParsePermission(r.Reader, name, n)})
+				r.next()
 			}
 		}
 	}
@@ -227,6 +286,7 @@ func (r *reader) bindings(short, long *jsonform.Node) []Binding {
 				r.FailAt(m.Offset, m.Value.Path(), `a lower-case name, like "notes"`, "%s %s", jsonform.Quote(m.Key), problem)
 			}
 			add(m.Value, Binding{Name: m.Key, Grant: r.kinds.Parse(r.Reader, m.Value)})
+			r.next()
 		}
 	}
 	sortBindings(all)

@@ -41,7 +41,7 @@ const (
 	StageValidate Stage = "validate" // manifest, names, sizes
 	StageResolve  Stage = "resolve"  // npm packages
 	StageBundle   Stage = "bundle"   // TypeScript to one module
-	StageTypes    Stage = "types"    // the types of the source, on request
+	StageTypes    Stage = "types"    // the types of the source, unless the author does without
 	StageImage    Stage = "image"    // top-level code, and its description of its tools
 	StageReport   Stage = "report"   // the report on what the code appears to do
 	StageTest     Stage = "test"     // the tests that come with it

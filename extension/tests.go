@@ -55,6 +55,7 @@ func (r *reader) tests(n *jsonform.Node, m *Manifest) []Test {
 	var tests []Test
 	for _, item := range r.Items(n, MaxTests, "["+exampleTest+"]") {
 		tests = append(tests, r.test(item, m))
+		r.next()
 	}
 	return tests
 }

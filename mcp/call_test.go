@@ -41,14 +41,14 @@ func TestFailures(t *testing.T) {
 	h := newHome(t, preApproved).with(func(o *Options) { o.Limits.CPU = 500 * time.Millisecond })
 	c := h.client()
 	const source = `import { extension } from "stile";
-const input = { type: "object", properties: { n: { type: "number" } } };
+const input = { type: "object", properties: { n: { type: "number" } } }, git = "git" + "hub", other = "https://other.example.test/";
 export default extension({ tools: {
   thrown: { description: "d", input, run: async () => {
     throw new RangeError("too far\u202e\u0000");
   } },
-  secret: { description: "d", input, run: (_: any, env: any) => env.github.fetch("https://api.github.com/") },
+  secret: { description: "d", input, run: (_: any, env: any) => env[git].fetch(other) },
   caught: { description: "d", input, run: async (_: any, env: any) => { console.log("trying"); try { await env.kv.get("x".repeat(100_000)) } catch {} throw new Error("gave up") } },
-  outside: { description: "d", input, run: (_: any, env: any) => env.api.fetch("https://other.example.test/", { method: "POST" }) },
+  outside: { description: "d", input, run: (_: any, env: any) => env.api.fetch(other, { method: "POST" }) },
   spin: { description: "d", input, run: () => { for (;;); } },
   large: { description: "d", input, run: () => "x".repeat(2_000_000) },
 } });`

@@ -13,7 +13,7 @@ import (
 	"github.com/stilehost/stile/toolchain/npm"
 )
 
-// Types are checked when that is asked for, and it is said when they cannot be.
+// Types are checked unless the author does without, and it is said when they cannot be.
 func TestWriteTypes(t *testing.T) {
 	h := newHome(t, preApproved)
 	h.close()
@@ -36,12 +36,10 @@ func TestWriteTypes(t *testing.T) {
 	h.open()
 	c := h.client()
 	d := draft("answer", "42..toFixd()", nil)
-	d["types"] = true
 	if f := failed(t, c.tool("extension_write", d)); f.Stage != "types" || len(f.Problems) != 1 || !strings.Contains(f.Problems[0].Text, "Did you mean 'toFixed'? (TS2551)") {
 		t.Errorf("got %+v", f)
 	}
 	d = draft("answer", "42..toFixed()", nil)
-	d["types"] = true
 	if w := does[writeOutput](c, "extension_write", d); w.State != "active" || len(w.TookMS) != len(extension.Stages(true)) || strings.Contains(w.Message, "types") {
 		t.Errorf("got %+v", w)
 	}
@@ -50,7 +48,6 @@ func TestWriteTypes(t *testing.T) {
 	h.options.Types = nil
 	h.open()
 	d = draft("answer", "43..toFixd", nil)
-	d["types"] = true
 	if w := does[writeOutput](h.client(), "extension_write", d); w.State != "active" || !strings.Contains(w.Message, "types were not checked: there is no compiler here") {
 		t.Errorf("got %+v", w)
 	}

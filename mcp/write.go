@@ -41,7 +41,7 @@ type writeInput struct {
 	Files     map[string]string `json:"files,omitempty" jsonschema:"the sources by path, when there are several; in place of source"`
 	Component string            `json:"component,omitempty" jsonschema:"in place of source: a WebAssembly component that exports stile:extension/tools, in base64; as nobody can read it, a person always decides"`
 	Entry     string            `json:"entry,omitempty" jsonschema:"the path in files of the module with the default export; default index.ts or the like"`
-	Types     bool              `json:"types,omitempty" jsonschema:"check the types too, with the TypeScript compiler, before anything is run; takes a fraction of a second, the first time on a machine some seconds; npm packages have the type any"`
+	Types     *bool             `json:"types,omitempty" jsonschema:"false leaves out the check of types, which is made before anything is run"`
 	scopeInput
 }
 
@@ -76,7 +76,7 @@ type writeOutput struct {
 	// Warnings are about its packages.
 	Warnings []string `json:"warnings,omitempty" jsonschema:"what is to be known of its npm packages"`
 	// Unasked are bindings that its code uses without asking for them.
-	Unasked []string `json:"unasked,omitempty" jsonschema:"bindings that the code uses and the manifest does not ask for; a call that uses one fails"`
+	Unasked []string `json:"unasked,omitempty" jsonschema:"bindings that the code uses if they are there and the manifest does not ask for"`
 	// TookMS is how long each stage took, in milliseconds.
 	TookMS map[string]float64 `json:"took_ms,omitempty" jsonschema:"how long each stage took, in milliseconds"`
 	why    string             // why the release waits, if the policy says
@@ -164,7 +164,7 @@ func (r *request) draft(ctx context.Context, in writeInput) (lifecycle.Draft, er
 	if err != nil {
 		return lifecycle.Draft{}, err
 	}
-	d := lifecycle.Draft{Scope: scope, Entry: in.Entry, Types: in.Types, Author: r.viewer.String(), Via: lifecycle.ViaMCP, Files: map[string][]byte{}}
+	d := lifecycle.Draft{Scope: scope, Entry: in.Entry, NoTypes: in.Types != nil && !*in.Types, Author: r.viewer.String(), Via: lifecycle.ViaMCP, Files: map[string][]byte{}}
 	if d.Manifest, err = readManifest(in.Manifest.RawMessage); err != nil {
 		return d, err
 	}
@@ -185,8 +185,11 @@ func (r *request) draft(ctx context.Context, in writeInput) (lifecycle.Draft, er
 			d.Files[name] = []byte(text)
 		}
 	}
-	stages := extension.Stages(in.Types)
+	stages := extension.Stages(!d.NoTypes)
 	d.Progress = func(stage extension.Stage) { r.progress(ctx, slices.Index(stages, stage), len(stages), string(stage)) }
+	d.Working = func(message string) {
+		r.progress(ctx, slices.Index(stages, extension.StageTypes), len(stages), string(extension.StageTypes)+": "+message)
+	}
 	return d, nil
 }
 

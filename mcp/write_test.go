@@ -85,7 +85,7 @@ func TestWriteFiles(t *testing.T) {
 	if err := json.Unmarshal([]byte(text(r)), &w); err != nil {
 		t.Fatal(err)
 	}
-	if w.State != "active" || w.Scope != "agent:alice" || len(w.Tests) != 1 || !w.Tests[0].Passed || w.Uses["kv"] == nil || len(w.TookMS) != len(extension.Stages(false)) {
+	if w.State != "active" || w.Scope != "agent:alice" || len(w.Tests) != 1 || !w.Tests[0].Passed || w.Uses["kv"] == nil || len(w.TookMS) != len(extension.Stages(true)) {
 		t.Errorf("got %+v", w)
 	}
 	c.says("two_get", "7")
@@ -114,14 +114,21 @@ func TestManifestIsKept(t *testing.T) {
 	}
 }
 
-// An author learns of bindings that the code uses and the manifest does not ask for.
+// A binding that the code uses and the manifest does not ask for is a problem of the draft, unless the code asks whether it is there.
 func TestUnasked(t *testing.T) {
-	w := does[writeOutput](newHome(t, preApproved).client(), "extension_write", object{
-		"source": `import { extension } from "stile";
-export default extension({ tools: { get: { description: "d", run: (_: unknown, env: any) => [env.store, env.console] } } });`,
-		"manifest": json.RawMessage(`{"name":"lacking","description":"d","version":"1.0.0","tools":["get"]}`),
-	})
-	if len(w.Unasked) != 1 || !strings.HasSuffix(w.Unasked[0], ":2:98 uses env.store, which the manifest does not ask for") {
+	write := func(code string) object {
+		return object{
+			"source": `import { extension } from "stile";
+export default extension({ tools: { get: { description: "d", run: (_: unknown, env: any) => ` + code + ` } } });`,
+			"manifest": json.RawMessage(`{"name":"lacking","description":"d","version":"1.0.0","tools":["get"]}`),
+		}
+	}
+	c := newHome(t, preApproved).client()
+	if f := failed(t, c.tool("extension_write", write("[env.store, env.console]"))); f.Stage != "report" || len(f.Problems) != 1 || !strings.HasPrefix(f.Problems[0].Text, "env.store is used, and the manifest does not ask for it") {
+		t.Errorf("got %+v", f)
+	}
+	w := does[writeOutput](c, "extension_write", write(`"store" in env ? [env.store] : []`))
+	if len(w.Unasked) != 1 || !strings.HasSuffix(w.Unasked[0], " uses env.store, which the manifest does not ask for") {
 		t.Errorf("got %q", w.Unasked)
 	}
 }
@@ -144,8 +151,8 @@ func TestProgress(t *testing.T) {
 	if r, err := c.CallTool(t.Context(), p); err != nil || r.IsError {
 		t.Fatal(text(r), err)
 	}
-	for i, stage := range extension.Stages(false) {
-		if got := soon(t, told, string(stage)); got.Message != string(stage) || got.Progress != float64(i) || got.Total != float64(len(extension.Stages(false))) || got.ProgressToken != "here" {
+	for i, stage := range extension.Stages(true) {
+		if got := soon(t, told, string(stage)); got.Message != string(stage) || got.Progress != float64(i) || got.Total != float64(len(extension.Stages(true))) || got.ProgressToken != "here" {
 			t.Errorf("got %+v", got)
 		}
 	}

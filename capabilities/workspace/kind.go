@@ -122,6 +122,19 @@ func specAccess(what, options, example string) (Access, error) {
 	}
 }
 
+// writes are the methods of sugar.ts that change the directory.
+var writes = []string{
+	"append", "copy", "edit", "makeDirectory", "makeLink", "move", "remove", "removeSnapshot", "replace", "restore", "restoreSnapshot", "setMode", "snapshot", "write",
+}
+
+// Refuses implements [capability.Refuser].
+func (g Rights) Refuses(method string) (why, fix string) {
+	if g.Access != ReadWrite && slices.Contains(writes, method) {
+		return "the binding may only read", `"access": "read-write", or "workspace": "read-write" among the permissions`
+	}
+	return "", ""
+}
+
 // Kind implements [capability.Grant].
 func (Rights) Kind() *capability.Kind { return Kind }
 

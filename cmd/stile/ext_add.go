@@ -42,6 +42,7 @@ func (f addFlags) fill(s *streams, e *extensions, d *lifecycle.Draft) (err error
 		}
 		e.progress(text)
 	}
+	d.Working = func(message string) { e.progress("Checking types: " + message + " ...") }
 	return err
 }
 
@@ -111,7 +112,7 @@ type extAdd struct {
 	Path     string `arg:"" optional:"" help:"Source file, folder with the source, or component (.wasm)."`
 	Manifest string `placeholder:"FILE" help:"Manifest. Default: manifest.json in the folder or beside the file, or NAME.json beside NAME.ts or NAME.wasm."`
 	Entry    string `placeholder:"FILE" help:"File of the folder that exports the tools. Default: the only one, or index, tool or the extension's name with .ts or another ending."`
-	Types    bool   `help:"Check types with the TypeScript compiler, which npm fetches once."`
+	Types    bool   `default:"true" negatable:"" help:"Check types with the TypeScript compiler, which npm fetches once. Default: yes."`
 	openapiFlags
 	addFlags
 }
@@ -126,12 +127,14 @@ From a folder, stile takes all files except hidden ones and node_modules: packag
 
 A component (.wasm), made by any toolchain, is taken as it is: its bytes are the version, because there is no source to read. It must export stile:extension/tools and import only what stile inspect can explain. The person who approves sees its imports, exports, size and origin. No rule of policy.json approves a component, so one always waits for a person. Packages and types are not checked. stile componentize turns a core module into a component. An Extism plug-in is turned into one here.
 
-Building erases types. --types checks them first, as tsc --strict does, and types env from the manifest's bindings; npm packages have the type any. The compiler also runs in the sandbox.
+Building erases types, so stile checks them first, as tsc --strict does, with the manifest's bindings in env. The compiler also runs in the sandbox, for at most 10 s of processor time. --no-types leaves the check out.
+
+All problems of the manifest and the code come at once. They include bindings that the code uses and the manifest does not ask for, web APIs that do not exist here, and operations that the bindings never permit.
 
 Examples:
 
     stile ext add github/
-    stile ext add distance.ts --manifest distance.json --types
+    stile ext add distance.ts --manifest distance.json --no-types
     stile ext add github/ --entry src/main.ts
     stile ext add notes.wasm
     stile ext add github/ --scope shared --no-approve --json
@@ -177,7 +180,7 @@ func (c *extAdd) add(ctx context.Context, s *streams, e *extensions, d lifecycle
 	if err := c.fill(s, e, &d); err != nil {
 		return err
 	}
-	d.Types = c.Types
+	d.NoTypes = !c.Types
 	w, err := e.Write(ctx, d)
 	if err != nil {
 		return nameComponent(nameManifest(err, manifest), c.Path)

@@ -110,7 +110,6 @@ func (e *extensions) generate(ctx context.Context, g *generate.Generator, v life
 	for _, a := range e.Policy().Approve {
 		r.Bindings = extension.Merge(r.Bindings, a.Bindings)
 	}
-	draft.Types = true
 	made.result, err = g.Generate(ctx, r, func(ctx context.Context, d generate.Draft) (err error) {
 		if r.Name == "" {
 			if err := e.free(ctx, v, d.Manifest); err != nil {
@@ -235,7 +234,7 @@ type extGenerate struct {
 
 // Help implements kong.HelpProvider.
 func (*extGenerate) Help() string {
-	return `A model writes the extension, which then goes through the same steps as with stile ext add --types. The model sees each problem and tries again. If an existing extension seems to do the job, stile offers it instead; --new writes another. The command prints how many tokens it used, and the audit log keeps that number. Each generation counts towards limits.buildsPerHour in policy.json.
+	return `A model writes the extension, which then goes through the same steps as with stile ext add. The model sees each problem and tries again. If an existing extension seems to do the job, stile offers it instead; --new writes another. The command prints how many tokens it used, and the audit log keeps that number. Each generation counts towards limits.buildsPerHour in policy.json.
 
 The model's server receives the description and the problems found in each try. Its key comes from the secret that --model-key names, and goes nowhere else.
 

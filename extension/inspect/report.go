@@ -129,7 +129,7 @@ func Inspect(in Input) Report {
 		in.Kinds = capabilities.Builtin
 	}
 	c := &collector{
-		needs:  globals(in.Kinds),
+		needs: globals(in.Kinds), bound: boundGlobals(in.Kinds),
 		report: Report{Entry: printable.OneLine(in.Entry), ComponentSize: in.Component},
 		env:    map[string][]Place{}, hosts: map[string][]Place{}, globals: map[string][]Place{},
 	}
@@ -191,8 +191,10 @@ type collector struct {
 	report              Report
 	read                int64
 	needs               map[string]string // globals, and the interfaces they need
+	bound               map[string]string // interfaces whose globals need a binding of a certain name
 	env, hosts, globals map[string][]Place
 	inFile              map[*[]Sign]int
+	faults              *faults // nil for a report
 }
 
 func (c *collector) file(fsys fs.FS, f codeFile) {
@@ -258,13 +260,18 @@ func (c *collector) use(uses map[string][]Place, name string, s *source, offset 
 func (c *collector) bindings(asked []extension.Binding) {
 	used := maps.Clone(c.env)
 	for _, name := range slices.Sorted(maps.Keys(c.globals)) {
+		served := false
 		for _, b := range asked {
 			// A global stands for the first binding of its interface, or for the binding of a certain name.
 			k := b.Grant.Kind()
 			if k.Interface == name && (k.GlobalBinding == "" || b.Name == k.GlobalBinding) {
 				used[b.Name] = append(slices.Clone(used[b.Name]), c.globals[name]...)
+				served = true
 				break
 			}
+		}
+		if binding := c.bound[name]; binding != "" && !served {
+			used[binding] = append(slices.Clone(used[binding]), c.globals[name]...)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(used)) {

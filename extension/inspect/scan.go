@@ -19,6 +19,17 @@ func globals(kinds capability.Set) map[string]string {
 	return all
 }
 
+// boundGlobals are the interfaces whose globals use the binding of one name, with that name.
+func boundGlobals(kinds capability.Set) map[string]string {
+	all := map[string]string{}
+	for _, k := range kinds.All() {
+		if k.GlobalBinding != "" {
+			all[k.Interface] = k.GlobalBinding
+		}
+	}
+	return all
+}
+
 // scan goes through the tokens of a file.
 type scan struct {
 	*source
@@ -75,6 +86,9 @@ func (v *scan) word(i int, inner bool) {
 		name, _ = unescape(name)
 	}
 	v.eval(i, name)
+	if v.faults != nil {
+		v.fault(i, name)
+	}
 	if !inner {
 		v.env(i, name)
 	}
@@ -104,9 +118,17 @@ func (v *scan) ofGlobal(i int) bool {
 
 // global notes the use of a global.
 func (v *scan) global(i int, name string) {
-	if iface := v.needs[name]; iface != "" {
+	if iface := v.needs[name]; iface != "" && !v.isData(i) {
 		v.use(v.globals, iface, v.source, v.offset(i))
 	}
+}
+
+// isData reports whether a call is given a data: URL, which needs no binding.
+func (v *scan) isData(i int) bool {
+	if !v.is(i+1, "(") || !v.isText(i+2) && !v.kindOf(i+2, jslex.Template) {
+		return false
+	}
+	return strings.HasPrefix(strings.ToLower(v.at(i + 2)[1:]), "data:")
 }
 
 // globalThis examines a use of globalThis in which the global's name is not a plain word, or is missing.

@@ -240,3 +240,14 @@ func (s *source) snippet(offset int) string {
 
 // quote puts a stranger's text in quotation marks, and cuts it if it is long.
 func quote(s string) string { return `"` + printable.OneLine(printable.Short(s, 80)) + `"` }
+
+// offsetOf is the offset of a place in the file.
+func (s *source) offsetOf(at Place) int {
+	s.line(0)
+	offset := int(s.lines[min(max(at.Line-1, 0), len(s.lines)-1)])
+	for range at.Column - 1 {
+		_, size := utf8.DecodeRuneInString(s.text[offset:])
+		offset += size
+	}
+	return offset
+}

@@ -310,11 +310,12 @@ func TestLoadGivenUp(t *testing.T) {
 	}
 }
 
-// Every build counts, including one that changes nothing and one that its author cancels. A draft above the limit is not built.
+// Every build counts, also one that its author cancels, but not one of what is active already. A draft above the limit is not built.
 func TestBudgetCountsEveryBuild(t *testing.T) {
 	h := newHome(t)
-	h.policyOf(`{"limits": {"buildsPerHour": 4, "extensionsPerScope": 2}}`)
+	h.policyOf(`{"limits": {"buildsPerHour": 3, "extensionsPerScope": 2}}`)
 	m := h.open()
+	write(t, m, draft("answer", "1", ""))
 	write(t, m, draft("answer", "1", ""))
 	write(t, m, draft("answer", "1", ""))
 	write(t, m, draft("notes", "1", `{"kv": true}`))
@@ -329,7 +330,7 @@ func TestBudgetCountsEveryBuild(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := m.Write(t.Context(), draft("answer", "3", "")); !errors.As(err, new(*BudgetError)) {
-		t.Errorf("there is a fifth build: %v", err)
+		t.Errorf("there is a fourth build: %v", err)
 	}
 
 	h.policyOf(`{"limits": {"extensionsPerScope": 2}}`)

@@ -95,7 +95,7 @@ func Sort(err error) Failure {
 				f.Problems = append(f.Problems, extension.Problem{File: p.File, Line: p.Line, Column: p.Column, Text: p.Text, Fix: p.Fix, Snippet: p.Snippet})
 			}
 		}),
-		sorted(FailureSource, func(f *Failure, e *extension.ManifestError) { f.Problems = []extension.Problem{e.Problem()} }),
+		sorted(FailureSource, func(f *Failure, e *extension.ManifestError) { f.Problems = e.Problems() }),
 		sorted(FailureComponent, func(f *Failure, e *extension.ToolsError) {
 			f.Problems = []extension.Problem{{File: extension.ManifestFile, Text: e.Error(), Fix: "the same names in both"}}
 		}),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -53,6 +54,9 @@ func (g *Generation) End(ctx context.Context, cost string) error {
 func (d Draft) count(ctx context.Context, m *Manager) (counted, error) {
 	if g := d.generation; g != nil && !g.built {
 		return 0, nil
+	}
+	if author, err := extension.ParseScope(d.Author); err == nil && author.Kind == extension.User && d.Via == ViaTerminal {
+		return 0, nil // a person at a terminal does not write in a loop
 	}
 	return m.count(ctx, d.Scope)
 }

@@ -117,7 +117,6 @@ func TestTypesOfKinds(t *testing.T) {
 	m := h.open()
 	d := draft("games", "await env.dice.rol(6), input.name", "")
 	d.Manifest = fmt.Appendf(nil, `{"name": "games", "version": "1.0.0", "description": "A test", "tools": ["get"], "bindings": {"dice": {%q: {"sides": 6}}}}`, diceInterface)
-	d.Types = true
 	_, err := m.Write(t.Context(), d)
 	problems, ok := errors.AsType[*extension.ProblemsError](err)
 	const want = "Property 'rol' does not exist on type 'Cup'. Did you mean 'roll'? (TS2551)"

@@ -23,31 +23,29 @@ func newTypes(t *testing.T, tools func(context.Context) (*toolchain.Toolchain, e
 	return c
 }
 
-// Types are checked if a draft requests it, with the env that its manifest declares.
+// Types are checked unless a draft does without, with the env that its manifest declares.
 func TestTypes(t *testing.T) {
 	h := newHome(t)
 	h.options.Types = newTypes(t, h.options.Toolchain)
 	m := h.open()
 
 	good := draft("a", `await env.clock.now(), console.log(input.name), typeof env.kv.get`, `{"kv": true}`)
-	good.Types = true
 	if w := write(t, m, good); w.Unchecked != nil || w.Took[extension.StageTypes] == 0 {
 		t.Errorf("got %v, %v", w.Unchecked, w.Took)
 	}
 	bad := draft("b", `env.clock.later()`, "")
-	bad.Types = true
 	problems, ok := errors.AsType[*extension.ProblemsError](func() error { _, err := m.Write(t.Context(), bad); return err }())
 	if !ok || problems.Stage != extension.StageTypes || problems.Problems[0].Line != 2 || problems.Problems[0].Text != "Property 'later' does not exist on type 'Clock'. (TS2339)" {
 		t.Errorf("got %v", problems)
 	}
 	isGone(t, m, "b_get")
-	bad.Types = false
+	bad.NoTypes = true
 	if w := write(t, m, bad); w.Took[extension.StageTypes] != 0 {
 		t.Errorf("types were checked unasked: %v", w.Took)
 	}
 
 	// Without a compiler there is no check, and the result says so.
-	bad.Types = true
+	bad.NoTypes = false
 	for _, types := range []*typecheck.Checker{nil, newTypes(t, func(context.Context) (*toolchain.Toolchain, error) { return nil, fs.ErrPermission })} {
 		h.options.Types = types
 		if w := write(t, h.open(), bad); w.Unchecked == nil || types != nil && !errors.Is(w.Unchecked, fs.ErrPermission) {

@@ -53,10 +53,12 @@ type Draft struct {
 	Signer string
 	// AllowFresh accepts npm packages that are younger than the policy allows. Only a person sets it.
 	AllowFresh bool
-	// Types checks the types of the source. It takes a fraction of a second, and seconds the first time.
-	Types bool
-	// Progress, when not nil, is called with each stage as it begins.
+	// NoTypes leaves out the check of types, which takes a fraction of a second, and seconds the first time on a machine.
+	NoTypes bool
+	// Progress, when not nil, is called with each stage as it begins. Working, when not nil, is called with a few words while a stage
+	// prepares something that takes seconds, from another goroutine.
 	Progress func(extension.Stage)
+	Working  func(message string)
 
 	lock       []byte // of a pack
 	reason     string // why it is requested, if known
@@ -101,7 +103,7 @@ type Written struct {
 	Why string
 	// Tests are the results of its tests.
 	Tests []trial.Result
-	// Unchecked says why the compiler that checks types was not available, if the draft asked for the check.
+	// Unchecked says why the compiler that checks types was not available. It is nil if types were checked, or if the draft did without.
 	Unchecked error
 	// Took is how long each stage worked.
 	Took map[extension.Stage]time.Duration
@@ -156,7 +158,7 @@ func (b *build) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stages := extension.Stages(d.Types)
+	stages := extension.Stages(!d.NoTypes)
 	if d.tried {
 		stages = slices.DeleteFunc(stages, func(s extension.Stage) bool { return s == extension.StagePolicy })
 	}
@@ -180,9 +182,12 @@ func (b *build) run(ctx context.Context) error {
 		}
 		start := time.Now()
 		err := work[stage](ctx)
+		if err != nil {
+			err = b.withOthers(ctx, stage, err)
+		}
 		b.written.Took[stage] = time.Since(start)
 		switch g := d.generation; {
-		case stage == extension.StageValidate && err != nil:
+		case stage == extension.StageValidate && err != nil && !b.compiled, stage == extension.StageImage && err == nil && b.unchanged(ctx):
 			m.uncount(ctx, n)
 		case g != nil:
 			g.built = true
@@ -202,6 +207,9 @@ type build struct {
 
 	author    extension.Scope
 	version   *Version
+	seen      *Version         // what static checks can look at, also if the manifest is not valid
+	bound     bool             // the bindings of seen are known
+	compiled  bool             // the compiler has checked types
 	derived   *inspect.Derived // if any
 	source    toolchain.Source
 	wasm      []byte
@@ -222,18 +230,25 @@ func (b *build) close() {
 // validate checks what can be checked before anything is built.
 func (b *build) validate(ctx context.Context) error {
 	m, err := extension.ParseWith(b.options.Kinds, b.draft.Manifest)
-	if err != nil {
+	var problems []extension.Problem
+	if wrong, ok := errors.AsType[*extension.ManifestError](err); ok {
+		if b.draft.Component != nil {
+			return err
+		}
+		problems, m, b.bound = wrong.Problems(), cmp.Or(wrong.Partial, &extension.Manifest{}), wrong.Bound
+	} else if err != nil {
 		return err
 	}
 	v := &Version{
 		Manifest: m, manifest: slices.Clone(b.draft.Manifest), Files: maps.Clone(b.draft.Files), Entry: b.draft.Entry,
 		Created: b.options.Now(), Author: b.draft.Author,
 	}
-	b.version, b.written.Version = v, v
+	if len(problems) == 0 {
+		b.version, b.written.Version, b.bound = v, v, true
+	}
 	for name, data := range v.Files {
 		v.Files[name] = bytes.Clone(data) // the caller cannot change these bytes between build, digest and storage
 	}
-	var problems []extension.Problem
 	if b.draft.Component != nil {
 		if len(v.Files) > 0 || v.Entry != "" {
 			return errors.New("a draft has a component or files, and not both")
@@ -245,8 +260,12 @@ func (b *build) validate(ctx context.Context) error {
 			return err
 		}
 		b.give()
-	} else if problems = checkFiles(v); len(problems) == 0 {
-		b.derived, problems = inspect.Check(v.Source(), v.Entry, m.Tools)
+	} else if wrong := checkFiles(v); len(wrong) > 0 {
+		problems = append(problems, wrong...)
+	} else {
+		b.seen = v
+		b.derived, wrong = inspect.Check(v.Source(), v.Entry, m.Tools)
+		problems = append(problems, wrong...)
 	}
 	if len(problems) > 0 {
 		return &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems}
@@ -405,7 +424,7 @@ func (b *build) types(ctx context.Context) error {
 		b.written.Unchecked = &typecheck.UnavailableError{Err: errors.New("there is no compiler here")}
 		return nil
 	}
-	err := b.options.Types.Check(ctx, typecheck.Request{Files: b.version.Files, Entry: b.version.Entry, Bindings: b.source.Bindings, Vars: extension.VarTypes(b.version.Manifest.Vars), WIT: b.options.Host.WIT()})
+	err := b.checkTypes(ctx)
 	if unavailable, ok := errors.AsType[*typecheck.UnavailableError](err); ok {
 		b.written.Unchecked = unavailable
 		return nil
@@ -460,7 +479,7 @@ func checkSize(tools []abi.Definition) error {
 }
 
 // report makes the report on what the code appears to do.
-func (b *build) report(context.Context) error {
+func (b *build) report(ctx context.Context) error {
 	v := b.version
 	if b.draft.Component != nil {
 		return b.reportGiven()
@@ -479,6 +498,9 @@ func (b *build) report(context.Context) error {
 		in.Previous = &b.before.Report
 	}
 	v.Report = inspect.Inspect(in)
+	if problems, err := b.faults(ctx); err != nil || len(problems) > 0 {
+		return cmp.Or(err, error(&extension.ProblemsError{Stage: extension.StageReport, Problems: problems}))
+	}
 	return nil
 }
 

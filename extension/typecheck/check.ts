@@ -81,18 +81,24 @@ function check(files: Record<string, string>, entry: string, env: string) {
   return program
     .getSourceFiles()
     .filter((file: any) => file.fileName.startsWith(own))
-    .flatMap((file: any) => [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)])
+    .flatMap((file: any) => {
+      const wrong = program.getSyntacticDiagnostics(file); // what is wrong besides may only follow from it
+      return wrong.length ? wrong : program.getSemanticDiagnostics(file);
+    })
     .filter(matters)
     .map(problem);
 }
 
 /**
  * Whether something goes wrong. From 7000 to 7999 are those about what has the type any because nothing says more. "Cannot
- * find", at the text of an import, is about a module without types; one that is not there at all the bundler has reported.
+ * find", at the text of an import, is about a module without types; one that is not there at all the bundler has reported. Code that asks
+ * with typeof whether there is a name knows that there may be none.
  */
 function matters({ category, code, file, start, messageText }: any) {
   const missing = /^["'`]/.test(file.text.slice(start, start + 1)) && /^Cannot find/.test(ts.flattenDiagnosticMessageText(messageText, ""));
-  return category === 1 /* error */ && !(code >= 7000 && code < 8000) && !missing;
+  const name = /^Cannot find name '(\w+)'/.exec(ts.flattenDiagnosticMessageText(messageText, ""))?.[1];
+  const asked = name !== undefined && new RegExp(`\\btypeof\\s+${name}\\b`).test(file.text);
+  return category === 1 /* error */ && !(code >= 7000 && code < 8000) && !missing && !asked;
 }
 
 function problem({ file, start, code, messageText, relatedInformation }: any) {

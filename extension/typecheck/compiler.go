@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"testing/fstest"
 	"time"
 
@@ -50,6 +51,30 @@ func (c *Checker) ready(ctx context.Context) (*host.Component, error) {
 		}
 	}
 	return c.component, c.missing
+}
+
+// readyWith is ready with a message each second that it takes.
+func (c *Checker) readyWith(ctx context.Context, progress func(string)) (*host.Component, error) {
+	if progress == nil {
+		return c.ready(ctx)
+	}
+	done, began := make(chan struct{}), time.Now()
+	var told sync.WaitGroup
+	told.Go(func() {
+		each := time.NewTicker(time.Second)
+		defer each.Stop()
+		for {
+			select {
+			case <-each.C:
+				progress(fmt.Sprintf("making the TypeScript compiler ready, once on this machine (%d s)", int(time.Since(began).Seconds())))
+			case <-done:
+				return
+			}
+		}
+	})
+	defer told.Wait()
+	defer close(done)
+	return c.ready(ctx)
 }
 
 // load makes the component.

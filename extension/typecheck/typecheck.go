@@ -18,6 +18,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
 	"github.com/stilehost/stile/internal/jslex"
@@ -113,8 +114,13 @@ type Request struct {
 	Bindings map[string]string
 	// Vars are the fields of env.vars in TypeScript, as in toolchain.EnvTypes.
 	Vars []string
+	// AnyBinding is set if the bindings are not known: env then has every name, of the type any.
+	AnyBinding bool
 	// WIT has the embedder's interfaces that bindings name. Default: bindings of such interfaces have the type unknown.
 	WIT *abi.Resolve
+	// Progress, when not nil, is called with a few words each second while the check waits for the compiler to be ready, from another
+	// goroutine.
+	Progress func(message string)
 }
 
 // UnavailableError reports that types could not be checked. It says nothing about the source.
@@ -139,11 +145,15 @@ func (c *Checker) Check(ctx context.Context, r Request) error {
 	if size > maxSource {
 		return tooComplex(r.Entry, fmt.Sprintf("the files have %d KiB, and %d are checked at most", size>>10, maxSource>>10))
 	}
-	input, err := json.Marshal(map[string]any{"files": files, "entry": r.Entry, "env": toolchain.EnvTypes(r.Bindings, r.Vars, r.WIT)})
+	env := toolchain.EnvTypes(r.Bindings, r.Vars, r.WIT)
+	if r.AnyBinding {
+		env = `import type {} from "stile"; declare module "stile" { interface Env { readonly [name: string]: any } }`
+	}
+	input, err := json.Marshal(map[string]any{"files": files, "entry": r.Entry, "env": env})
 	if err != nil {
 		return &UnavailableError{err}
 	}
-	component, err := c.ready(ctx)
+	component, err := c.readyWith(ctx, r.Progress)
 	if err == nil {
 		// The host's own queue does not serve callers in turn.
 		if busy := c.checking.Take(ctx); busy != nil {
@@ -233,6 +243,13 @@ func problems(output []byte, files map[string]string) error {
 	return all
 }
 
+// IsSyntax reports whether a problem of [Checker.Check] says that a file cannot be read as TypeScript.
+func IsSyntax(p extension.Problem) bool { return syntax.MatchString(p.Text) }
+
+var syntax = lazyregexp.New(`\(TS1\d{3}\)$`)
+
+var noName = lazyregexp.New(`^(?:Cannot find name |Cannot use namespace |)'(\w+)'(?:$|\.| as a value| only refers to a type)`)
+
 var noBinding = lazyregexp.New(`^Property '(.*)' does not exist on type 'Env'`)
 
 // fix says what to write instead, if the compiler's message does not.
@@ -242,6 +259,11 @@ func (d *diagnostic) fix() string {
 	}
 	if name := noBinding.FindStringSubmatch(d.Text); name != nil {
 		return fmt.Sprintf("a binding %q in the manifest, or the name of one that is there", printable.Line(name[1]))
+	}
+	if name := noName.FindStringSubmatch(d.Text); name != nil {
+		// What the compiler does not find, the engine does not have: the declarations say what is there.
+		instead, _ := inspect.Alternative(name[1])
+		return instead
 	}
 	return ""
 }

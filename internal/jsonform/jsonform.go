@@ -81,6 +81,8 @@ type Member struct {
 type Reader struct {
 	// Err is the first problem, or nil.
 	Err *Error
+	// Kept are the problems that Keep moved out of Err, at most maxKept.
+	Kept []*Error
 
 	what string
 	text []byte
@@ -183,6 +185,21 @@ func (r *Reader) FailAt(offset int, path, instead, format string, args ...any) {
 	}
 }
 
+// maxKept is how many problems of a text are worth telling at once.
+const maxKept = 20
+
+// Keep moves the problem in Err, if there is one, to Kept, so that the next part of the text is read. It reports whether there was none.
+func (r *Reader) Keep() bool {
+	if r.Err == nil {
+		return true
+	}
+	if len(r.Kept) < maxKept {
+		r.Kept = append(r.Kept, r.Err)
+	}
+	r.Err = nil
+	return false
+}
+
 // Line returns the line, counted from 1, of an offset.
 func (r *Reader) Line(offset int) int {
 	return bytes.Count(r.text[:min(max(offset, 0), len(r.text))], []byte{'\n'}) + 1
@@ -192,21 +209,32 @@ func (r *Reader) Line(offset int) int {
 func (r *Reader) Fields(n *Node, example string, known []string, need ...string) map[string]*Node {
 	found := map[string]*Node{}
 	for _, m := range r.Members(n, example) {
-		if !slices.Contains(known, m.Key) {
-			instead := "one of " + strings.Join(known, ", ")
-			if near := Nearest(m.Key, known); near != "" {
-				instead = Quote(near)
-			}
-			r.FailAt(m.Offset, m.Value.Path(), instead, "there is no such field")
-		}
+		r.Known(m, known)
 		found[m.Key] = m.Value
 	}
 	for _, name := range need {
-		if found[name] == nil && r.Err == nil {
-			r.Fail(n, example, "the field %s is missing", Quote(name))
+		if found[name] == nil {
+			r.Missing(n, name, example)
 		}
 	}
 	return found
+}
+
+// Known records a problem if no known field has the name of a member.
+func (r *Reader) Known(m Member, known []string) {
+	if slices.Contains(known, m.Key) {
+		return
+	}
+	instead := "one of " + strings.Join(known, ", ")
+	if near := Nearest(m.Key, known); near != "" {
+		instead = Quote(near)
+	}
+	r.FailAt(m.Offset, m.Value.Path(), instead, "there is no such field")
+}
+
+// Missing records that an object has no field of a name.
+func (r *Reader) Missing(n *Node, name, example string) {
+	r.Fail(n, example, "the field %s is missing", Quote(name))
 }
 
 // Members returns the fields of an object, in the order of the text.

@@ -1,0 +1,138 @@
+package lifecycle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"testing/fstest"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/inspect"
+	"github.com/stilehost/stile/extension/typecheck"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/sqlite"
+	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/npm"
+)
+
+// withOthers adds to the problems of a stage what the checks that run nothing find beside them, so that an author gets everything at once.
+func (b *build) withOthers(ctx context.Context, stage extension.Stage, err error) error {
+	static := []extension.Stage{extension.StageValidate, extension.StageResolve, extension.StageBundle, extension.StageTypes}
+	found, ok := errors.AsType[*extension.ProblemsError](Mendable(stage, err))
+	if !ok || b.seen == nil || !slices.Contains(static, stage) || ctx.Err() != nil {
+		return err
+	}
+	all := slices.Clone(found.Problems)
+	add := func(more []extension.Problem) {
+		for _, p := range more {
+			if !slices.ContainsFunc(all, func(q extension.Problem) bool {
+				return q.File == p.File && q.Line == p.Line && (q.Column == p.Column || p.Line == 0)
+			}) {
+				all = append(all, p)
+			}
+		}
+	}
+	unread := map[string]bool{} // files that the bundler does not understand: what the compiler says of them says the same
+	if stage == extension.StageValidate {
+		tree, entry := b.tree()
+		if _, wrong := npm.Imports(ctx, tree, entry, b.options.Bundler); wrong != nil {
+			if more, ok := errors.AsType[*extension.ProblemsError](Mendable(extension.StageBundle, wrong)); ok {
+				add(more.Problems)
+			}
+		}
+	}
+	for _, p := range all {
+		if p.File != extension.ManifestFile && p.Line > 0 && stage == extension.StageBundle {
+			unread[p.File] = true
+		}
+	}
+	if stage != extension.StageTypes && !b.draft.NoTypes && b.options.Types != nil {
+		more, ok := errors.AsType[*extension.ProblemsError](b.checkTypes(ctx))
+		if ok {
+			add(slices.DeleteFunc(more.Problems, func(p extension.Problem) bool { return unread[p.File] && typecheck.IsSyntax(p) }))
+		}
+	}
+	if more, wrong := b.faults(ctx); wrong == nil {
+		add(more)
+	}
+	if ctx.Err() != nil {
+		return err
+	}
+	return &extension.ProblemsError{Stage: found.Stage, Problems: all[:min(len(all), abi.MaxProblems)], Cause: found.Cause}
+}
+
+// tree is the author's tree with the module that was derived from the entry.
+func (b *build) tree() (fs.FS, string) {
+	if b.derived != nil {
+		return b.derived.Tree(b.seen.Source()), b.derived.Entry
+	}
+	return b.seen.Source(), b.seen.Entry
+}
+
+// checkTypes checks the types of what is seen.
+func (b *build) checkTypes(ctx context.Context) error {
+	b.compiled = true
+	return b.options.Types.Check(ctx, typecheck.Request{
+		Files: b.seen.Files, Entry: b.seen.Entry, Bindings: extension.Known(b.withDefaults(b.seen.Manifest.Bindings)), AnyBinding: !b.bound, Vars: extension.VarTypes(b.seen.Manifest.Vars),
+		WIT: b.options.Host.WIT(), Progress: b.draft.Working,
+	})
+}
+
+// faults finds what the code can only fail at.
+func (b *build) faults(ctx context.Context) ([]extension.Problem, error) {
+	if !b.bound {
+		return nil, nil
+	}
+	in := inspect.Input{Kinds: b.options.Kinds, FS: b.seen.Source(), Entry: b.seen.Entry, Bindings: b.seen.Manifest.Bindings, Vars: len(b.seen.Manifest.Vars) > 0}
+	return inspect.Faults(in, extension.Defaults(b.options.Kinds), func(names []string) (map[string]bool, error) { return b.exist(ctx, names) })
+}
+
+// exist asks the engine which names are globals. The names are in the code of the tool that asks, because the toolchain gives some globals only
+// to code that names them.
+func (m *Manager) exist(ctx context.Context, names []string) (map[string]bool, error) {
+	source := "import { extension } from \"stile\";\nexport default extension({ tools: { exist: { description: \"Which globals exist\", run: () => ({\n"
+	for _, name := range names {
+		source += fmt.Sprintf("%s: typeof %[1]s !== \"undefined\",\n", name)
+	}
+	source += "}) } } });\n"
+	tools, err := m.options.Toolchain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wasm, err := tools.Assemble(ctx, toolchain.Source{FS: fstest.MapFS{"exist.ts": {Data: []byte(source)}}, Entry: "exist.ts"}, false)
+	if err != nil {
+		return nil, fmt.Errorf("ask which globals exist: %w", err)
+	}
+	component, err := m.options.Host.Load(ctx, wasm)
+	if err != nil {
+		return nil, fmt.Errorf("ask which globals exist: %w", err)
+	}
+	result, err := component.Do(ctx, host.Request{Tool: "exist", Input: []byte("{}")})
+	if err = errors.Join(err, component.Close()); err != nil {
+		return nil, fmt.Errorf("ask which globals exist: %w", err)
+	}
+	there := map[string]bool{}
+	err = json.Unmarshal(result.Output, &there)
+	return there, err
+}
+
+// unchanged reports whether the version is active or waits already, in the scope of the draft. It is no build then: the components come from
+// the cache.
+func (b *build) unchanged(ctx context.Context) bool {
+	same := false
+	err := b.db.View(ctx, func(c *sqlite.Conn) error {
+		for _, state := range []State{Active, Pending} {
+			r, err := releaseIn(ctx, c, b.draft.Scope, b.version.Manifest.Name, state)
+			if err != nil && !errors.As(err, new(*NotFoundError)) {
+				return err
+			}
+			same = same || err == nil && r.Digest == b.version.Digest
+		}
+		return nil
+	})
+	return err == nil && same
+}
