@@ -192,7 +192,7 @@ func resolvePrelude(files, modules fs.FS, args api.OnResolveArgs) (api.OnResolve
 }
 
 // unboundText matches the message of the prelude's UnboundError.
-var unboundText = lazyregexp.New(`^(?:env\.([\w-]{1,64}) is not bound \(bound: [^()]*\)|fetch needs the http binding "(network)")$`)
+var unboundText = lazyregexp.New(`^(?:env\.([\w-]{1,64}) is not bound \(bound: [^()]*\)(?:; did you mean env\.[\w-]{1,64}\?)?|fetch needs the http binding "(network)")$`)
 
 // Unbound returns the name of the binding that code used and does not have, if that is what a tool reported, and else nothing. Code can
 // report it of any name.

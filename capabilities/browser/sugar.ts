@@ -4,6 +4,7 @@ import { type Blob, hostBlob } from "../../toolchain/prelude/blob";
 import { dictionary } from "../../toolchain/prelude/dictionary";
 import { ask, CapabilityError } from "../../toolchain/prelude/errors";
 import { toJson } from "../../toolchain/prelude/json";
+import { telling } from "../../toolchain/prelude/missing";
 import type { Raw } from "../../toolchain/prelude/session";
 
 interface Page {
@@ -27,15 +28,18 @@ async function outcome(begin: () => Raw): Promise<any> {
   }
 }
 
+/** An outcome that is a page: data, which says so if a method of it is called. */
+const page = async (begin: () => Raw): Promise<Page> => telling(await outcome(begin), "a page is data, and env.browser acts on it; it");
+
 const blob = (raw: Raw | undefined): Blob | undefined => raw && hostBlob(raw);
 
 export default function browser(session: Raw) {
   return {
-    open: async (url: string | URL): Promise<Page> => outcome(() => session.open(`${url}`)),
-    click: async (selector: string): Promise<Page> => outcome(() => session.click(selector)),
+    open: async (url: string | URL): Promise<Page> => page(() => session.open(`${url}`)),
+    click: async (selector: string): Promise<Page> => page(() => session.click(selector)),
     fill: async (selector: string, text: string | number | boolean): Promise<void> => outcome(() => session.fill(selector, `${text}`)),
-    press: async (key: string): Promise<Page> => outcome(() => session.press(key)),
-    waitFor: async (what: string | { text?: string; url?: string }): Promise<Page> => outcome(() => session.waitFor(awaited(what))),
+    press: async (key: string): Promise<Page> => page(() => session.press(key)),
+    waitFor: async (what: string | { text?: string; url?: string }): Promise<Page> => page(() => session.waitFor(awaited(what))),
     text: async (selector?: string): Promise<string> => outcome(() => session.text(selector)),
     html: async (selector?: string): Promise<string> => outcome(() => session.html(selector)),
     markdown: async (): Promise<string> => outcome(() => session.markdown()),

@@ -4,6 +4,7 @@ import { Blob, takeHandle } from "../../toolchain/prelude/blob";
 import { decode } from "../../toolchain/prelude/encoding";
 import { lent } from "../../toolchain/prelude/env";
 import { ask, CapabilityError } from "../../toolchain/prelude/errors";
+import { telling } from "../../toolchain/prelude/missing";
 import type { Raw } from "../../toolchain/prelude/session";
 
 const handleOf = (directory: object) => lent(directory, "stile:capability/workspace");
@@ -90,13 +91,13 @@ async function collect(process: Raw, onOutput?: (part: Output) => void) {
     await wait(process.subscribe({ tag: "ended" }));
     const exit = ask(() => process.take());
     take();
-    return {
+    return telling({
       exitCode: exit.code,
       stdout: text(pieces.stdout),
       stderr: text(pieces.stderr),
       truncated: exit.dropped > 0n && !onOutput,
       ending: exit.ending,
-    };
+    }, "a result");
   } finally {
     process.drop();
   }
@@ -124,7 +125,7 @@ function running(process: Raw) {
     wake();
   });
   result.catch(() => {}); // whoever wants to know awaits it
-  return {
+  return telling({
     result,
     stop: () => {
       if (!ended) ask(() => process.stop());
@@ -137,5 +138,5 @@ function running(process: Raw) {
         else await new Promise<void>((resolve) => (wake = resolve));
       }
     },
-  };
+  }, "a process");
 }

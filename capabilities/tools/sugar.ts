@@ -36,5 +36,11 @@ export default function tools(raw: Raw): object {
   // tools.github.list_issues(input) is tools.call("github_list_issues", input), and tools.github(input) is tools.call("github", input).
   // If there is no such tool, the host's error lists the tools.
   const calling = (name: string) => (...rest: unknown[]) => call(name, ...rest);
-  return named((extension) => named((tool) => calling(`${extension}_${tool}`), calling(extension)), {}, own);
+  const deeper = (extension: string, tool: string) => {
+    const made = calling(`${extension}_${tool}`);
+    return named((name) => {
+      throw new TypeError(`tools.${extension}.${tool}.${name} is not a function; tools are tools.EXTENSION.TOOL(input), and tools.search(query) finds them`);
+    }, made, made);
+  };
+  return named((extension) => named((tool) => deeper(extension, tool), calling(extension)), {}, own);
 }

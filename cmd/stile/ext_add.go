@@ -180,7 +180,7 @@ func (c *extAdd) add(ctx context.Context, s *streams, e *extensions, d lifecycle
 	if err := c.fill(s, e, &d); err != nil {
 		return err
 	}
-	d.NoTypes = !c.Types
+	d.NoTypes = d.NoTypes || !c.Types
 	w, err := e.Write(ctx, d)
 	if err != nil {
 		return nameComponent(nameManifest(err, manifest), c.Path)

@@ -80,6 +80,7 @@ func (f openapiFlags) drafts(ctx context.Context, s *streams) ([]lifecycle.Draft
 // addAll adds several extensions, one after the other. A refused one does not keep the others from being added.
 func (c *extAdd) addAll(ctx context.Context, s *streams, e *extensions, drafts []lifecycle.Draft) (err error) {
 	for _, d := range drafts {
+		d.NoTypes = true // the code is the same for all documents, and the rest is data
 		if one := c.add(ctx, s, e, d, "manifest.json"); one != nil {
 			err = errors.Join(err, one)
 		}

@@ -54,7 +54,7 @@ func (m *Manager) Export(ctx context.Context, digest string) (p *pack.Pack, err 
 // Import takes a pack through all stages, as Write does with a draft. d has everything but manifest and files. Import does not trust
 // the component in a pack with source: it builds one from the source. Without source, the component is the version.
 func (m *Manager) Import(ctx context.Context, p *pack.Pack, d Draft) (*Written, error) {
-	d.Component = nil
+	d.Component, d.packed, d.NoTypes = nil, true, true
 	if !p.HasSource() {
 		d.Component = p.Component
 	}

@@ -60,6 +60,7 @@ type Draft struct {
 	Progress func(extension.Stage)
 	Working  func(message string)
 
+	packed     bool   // it is a pack, which went through the checks of its author's store
 	lock       []byte // of a pack
 	reason     string // why it is requested, if known
 	verdict    policy.Decision
@@ -417,7 +418,6 @@ func (b *build) assemble(ctx context.Context) error {
 // types checks the types of the author's code, which the bundler has already read.
 func (b *build) types(ctx context.Context) error {
 	if b.draft.Component != nil {
-		b.written.Unchecked = &typecheck.UnavailableError{Err: errors.New("a component has no source to check")}
 		return nil
 	}
 	if b.options.Types == nil {
@@ -498,6 +498,9 @@ func (b *build) report(ctx context.Context) error {
 		in.Previous = &b.before.Report
 	}
 	v.Report = inspect.Inspect(in)
+	if b.draft.packed {
+		return nil
+	}
 	if problems, err := b.faults(ctx); err != nil || len(problems) > 0 {
 		return cmp.Or(err, error(&extension.ProblemsError{Stage: extension.StageReport, Problems: problems}))
 	}

@@ -404,6 +404,8 @@ declare global {
   }
 
   /** Timers need a clock binding; without one they throw a DeniedError. */
+  function setTimeout(callback: (...args: any[]) => void, milliseconds?: number): number;
+  function setInterval(callback: (...args: any[]) => void, milliseconds?: number): number;
   function setTimeout<Args extends any[]>(callback: (...args: Args) => void, milliseconds?: number, ...args: Args): number;
   function setInterval<Args extends any[]>(callback: (...args: Args) => void, milliseconds?: number, ...args: Args): number;
   function clearTimeout(id?: number): void;

@@ -2,6 +2,7 @@
 import { generated } from "./generated";
 import { iface, known } from "./bindings";
 import { UnboundError } from "./errors";
+import { nameWith, nearest, telling, word } from "./missing";
 import { bindings, derived, handle, kindOf, pass, type Raw, select, vars } from "./session";
 
 /** Functions that make a binding's object from its handle, by interface. generated() makes the others. */
@@ -17,8 +18,18 @@ const made: Made = Object.create(null);
 
 function binding(name: string): object {
   const kind = kindOf(name)!;
-  return (made[name] ??= iface(kind)?.handle ? (sugar.get(kind) ?? generated)(handle(name)) : unused(name, kind));
+  return (made[name] ??= iface(kind)?.handle ? told((sugar.get(kind) ?? generated)(handle(name)), kind) : unused(name, kind));
 }
+
+/** Has errors name what the object of a binding lacks. That of tools is a proxy, which takes any name. */
+function told(object: object, kind: string): object {
+  return kind === "stile:capability/tools" ? object : telling(object, word(kind));
+}
+
+nameWith((object) => {
+  const name = Object.keys(made).find((name) => made[name] === object);
+  return name && `env.${name}`;
+});
 
 /** A binding of an interface that the extension was built without. It can only be passed on. */
 function unused(name: string, kind: string): object {
@@ -64,8 +75,9 @@ const handler: ProxyHandler<Made> = {
     if (name === "vars") return vars();
     if (kindOf(name)) return binding(name);
     if (probes.has(name)) return undefined;
-    const names = [...bindings().keys()].join(", ") || "nothing";
-    throw new UnboundError(`env.${name} is not bound (bound: ${names})`);
+    const names = [...bindings().keys()];
+    const like = nearest(name, names);
+    throw new UnboundError(`env.${name} is not bound (bound: ${names.join(", ") || "nothing"})${like ? `; did you mean env.${like}?` : ""}`);
   },
   has: (_, name) => typeof name === "string" && (name === "vars" || bindings().has(name)),
   // Without vars, which cannot be passed on.

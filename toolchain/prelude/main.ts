@@ -12,6 +12,7 @@ import { extension } from "./extension";
 import { install } from "./global";
 import { Headers } from "./headers";
 import { installLocale } from "./locale";
+import { telling } from "./missing";
 import { installRandom } from "./random";
 import { installStacks } from "./stack";
 import { clearTimer, setInterval, setTimeout } from "./timers";
@@ -33,6 +34,8 @@ install({
   setTimeout,
   structuredClone,
 });
+
+telling(Blob.prototype, "a Blob");
 
 installStacks();
 installLocale();

@@ -6,6 +6,8 @@ import { digest } from "./digest";
 import { UnboundError } from "./errors";
 import http from "../../capabilities/http/sugar";
 import { install } from "./global";
+import { Body } from "./body";
+import { telling } from "./missing";
 import { crypto } from "./random";
 import { Request, type RequestInit } from "./request";
 import { Response } from "./response";
@@ -13,6 +15,8 @@ import { bindings, handle } from "./session";
 import { ReadableStream } from "./stream";
 
 install({ ReadableStream, Request, Response, URL: UrlClass, URLSearchParams: UrlSearchParamsClass, fetch });
+
+telling(Body.prototype, "a response or request");
 
 Object.assign(crypto, { subtle: { digest } });
 

@@ -1,6 +1,7 @@
 // The current call: its env, and the bindings that web APIs use.
 import { iface, known, later, own, type Raw } from "./bindings";
 import { ask, DeniedError, unbound } from "./errors";
+import { telling, word } from "./missing";
 
 export type { Raw };
 
@@ -82,7 +83,7 @@ const made = new WeakMap<object, Source>();
 /** Records that an object represents a derived handle. */
 export function derive<T extends object>(kind: string, raw: Raw, object: T): T {
   made.set(object, { kind, raw });
-  return object;
+  return telling(object, word(kind));
 }
 
 export function derived(object: object): Source | undefined {

@@ -1,6 +1,7 @@
 // Error.stack in the format of Node.js: a line that names the error, then its frames, with positions in the author's files. Frames of
 // the prelude are left out. The text is made when it is first read.
 import { sourceMap } from "./bindings";
+import { explain } from "./missing";
 import { limitMet } from "./resources";
 
 interface CallSite {
@@ -37,6 +38,7 @@ export function installStacks(): void {
 
   hook.set!.call(Error, (error: object, sites: CallSite[]) => {
     limitMet(error);
+    explain(error, sites);
     if (typeof formatter === "function") return formatter.call(Error, error, sites);
     const trace = new Trace(frames(sites));
     if (capturing) captured = trace;
