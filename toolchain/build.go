@@ -279,6 +279,7 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 	if err != nil {
 		return nil, err
 	}
+	world.Imports = t.handles(world.Imports, s.Bindings, b.Uses)
 	linkage, descriptor, err := link(world, s.Bindings, stackMap(b))
 	if err != nil {
 		return nil, err
@@ -552,6 +553,23 @@ func lend(imports, candidates []*abi.Interface) []*abi.Interface {
 	}
 	for _, i := range candidates {
 		if !lent[i.Name] || i.Name == abi.PollInterface || i.Name == abi.EnvInterface || slices.ContainsFunc(imports, func(other *abi.Interface) bool { return other.Name == i.Name }) {
+			continue
+		}
+		if get := slices.IndexFunc(i.Funcs, func(f *abi.Func) bool { return f.Name == "get" && f.Resource == nil }); get >= 0 {
+			p := *i
+			p.Funcs = []*abi.Func{i.Funcs[get]}
+			imports = append(imports, &p)
+		}
+	}
+	return imports
+}
+
+// handles adds `get` of the interfaces of bindings that the code names, if it names none of their methods: the object then says which
+// methods there are.
+func (t *Toolchain) handles(imports []*abi.Interface, bindings map[string]string, uses func(word string) bool) []*abi.Interface {
+	for _, name := range slices.Sorted(maps.Keys(bindings)) {
+		i := t.host.WIT().Interface(bindings[name])
+		if i == nil || !uses(name) || slices.ContainsFunc(imports, func(other *abi.Interface) bool { return other.Name == i.Name }) {
 			continue
 		}
 		if get := slices.IndexFunc(i.Funcs, func(f *abi.Func) bool { return f.Name == "get" && f.Resource == nil }); get >= 0 {
