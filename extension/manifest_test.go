@@ -263,8 +263,8 @@ var refused = []struct{ name, text, want string }{
 	{"a test of a long failure", with(`"tests": [{"tool": "add", "input": 1, "error": "` + strings.Repeat("a", 1001) + `"}]`), `line 2, column 48: tests[0].error: the text has 1001 bytes; write at most 1000 bytes`},
 	{"a test with a name that hides", with(`"tests": [{"tool": "add", "input": 1, "expect": 1, "name": "a\u200bb"}]`), `line 2, column 60: tests[0].name: the name of the test holds the character '\u200b'; write printable text`},
 	{"a test with an empty name", with(`"tests": [{"tool": "add", "input": 1, "expect": 1, "name": ""}]`), `line 2, column 60: tests[0].name: the name of the test is empty; write "adds two numbers"`},
-	{"a test with a binding that is not there", with(`"permissions": {"kv": true}, "tests": [{"tool": "add", "input": 1, "expect": 1, "env": {"notes": 1}}]`), `line 2, column 89: tests[0].env.notes: there is no such field; write one of kv`},
-	{"a test with bindings where there are none", with(`"tests": [{"tool": "add", "input": 1, "expect": 1, "env": {"notes": 1}}]`), `line 2, column 59: tests[0].env: the manifest asks for no bindings, so the test answers for none; write "bindings" beside tests`},
+	{"a test with a binding that is not there", with(`"permissions": {"kv": true}, "tests": [{"tool": "add", "input": 1, "expect": 1, "env": {"notes": 1}}]`), `line 2, column 89: tests[0].env.notes: there is no such field; write one of clock, console, kv, random`},
+	{"a test with bindings where there are none", with(`"tests": [{"tool": "add", "input": 1, "expect": 1, "env": {"notes": 1}}]`), `line 2, column 60: tests[0].env.notes: there is no such field; write one of clock, console, random`},
 
 	{"an interface with a list", with(`"bindings": {"a": {"acme:crm/c": []}}`), `line 2, column 34: bindings.a["acme:crm/c"]: a list where an object belongs; write {}`},
 }

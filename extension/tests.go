@@ -107,12 +107,10 @@ func (r *reader) failure(n *jsonform.Node) string {
 
 func (r *reader) testEnv(n *jsonform.Node, m *Manifest) map[string]json.RawMessage {
 	env := map[string]json.RawMessage{}
-	names := make([]string, len(m.Bindings))
-	for i, b := range m.Bindings {
+	all := Merge(m.Bindings, Defaults(r.kinds))
+	names := make([]string, len(all))
+	for i, b := range all {
 		names[i] = b.Name
-	}
-	if len(names) == 0 {
-		r.Fail(n, `"bindings" beside tests`, "the manifest asks for no bindings, so the test answers for none")
 	}
 	for name, value := range r.Fields(n, `{"notes": {}}`, names) {
 		env[name] = capability.JSON(value.Plain())

@@ -15,25 +15,16 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/trial"
+	"github.com/stilehost/stile/guest-sdk/typescript"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/printable"
 )
 
-const writeDescription = `Writes an extension: one or several tools in TypeScript, which run in a sandbox. It is checked, built and tested; then its tools are in the list, as EXTENSION_TOOL, or it waits for a person when it asks for more than the operator's policy approves by itself. An extension of the same name is updated; when anything fails, what was there stays.
-
-manifest, e.g.: {"name": "weather", "version": "1.0.0", "description": "Forecasts", "tools": ["forecast"], "permissions": {"network": ["api.example.com"]}, "tests": [{"tool": "forecast", "input": {"city": "Rome"}, "expect": {"celsius": 21}, "env": {...}}]}
-permissions, each only if it is needed: "network": [hosts], "workspace": "read" | "read-write", "kv": true. Narrower ones go into "bindings". "dependencies": {"zod": "^4.0.0"} are npm packages. "tags": ["weather"] help to find it.
-
-source is one module, e.g.:
-import { extension } from "stile";
-export default extension({ tools: { forecast: {
-  description: "Forecast for a city",
-  input: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
-  run: async ({ city }, env) => { const r = await fetch("https://api.example.com/?q=" + encodeURIComponent(city)); return await r.json(); },
-} } });
-Plain exported functions are tools too: export async function forecast(city: string) { ... }
-Through env: env.kv.get/set/delete/list, env.workspace.read/write/list/edit/grep; console.log, Date and Math.random work. There is no other access: no files, processes or network beyond the permissions.`
+// writeDescription is all that an agent needs to write an extension.
+var writeDescription = "Writes an extension: one or several tools in TypeScript, which run in a sandbox. It is checked, built and tested; then its tools are in the list, as EXTENSION_TOOL, " +
+	"or it waits for a person when it asks for more than the operator's policy approves by itself. An extension of the same name is updated; when anything fails, what was there stays. " +
+	"All problems of the manifest and the code come at once, with what to write instead.\n\n" + typescript.Author()
 
 type writeInput struct {
 	Manifest  manifestText      `json:"manifest" jsonschema:"the manifest: a JSON object"`

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/tiktoken-go/tokenizer"
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
@@ -130,6 +131,19 @@ export default extension({ tools: { get: { description: "d", run: (_: unknown, e
 	w := does[writeOutput](c, "extension_write", write(`"store" in env ? [env.store] : []`))
 	if len(w.Unasked) != 1 || !strings.HasSuffix(w.Unasked[0], " uses env.store, which the manifest does not ask for") {
 		t.Errorf("got %q", w.Unasked)
+	}
+}
+
+// The description is all that an agent reads before it writes, in every conversation.
+func TestWriteDescription(t *testing.T) {
+	words, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := words.Count(writeDescription); err != nil || n > 2300 {
+		t.Errorf("the description has %d tokens, %v", n, err)
+	} else {
+		t.Logf("%d tokens", n)
 	}
 }
 

@@ -39,13 +39,45 @@ func (c Conversation) turns(before ...turn) []turn {
 	return before
 }
 
+// block is a text of the messages protocol. With a mark, servers keep the conversation up to its end, so that the next request pays a tenth
+// for that. They ignore the mark if there is too little text.
+type block struct {
+	Type  string     `json:"type"`
+	Text  string     `json:"text"`
+	Cache *cacheMark `json:"cache_control,omitempty"`
+}
+
+type cacheMark struct {
+	Type string `json:"type"`
+}
+
+// kept is a text to keep.
+func kept(text string) []block { return []block{{"text", text, &cacheMark{"ephemeral"}}} }
+
+type blockTurn struct {
+	Role    Role    `json:"role"`
+	Content []block `json:"content"`
+}
+
+// blockTurns returns the turns of a conversation. The last one is marked, because the next request begins with the same turns.
+func (c Conversation) blockTurns() (turns []blockTurn) {
+	for i, t := range c.Turns {
+		content := []block{{"text", t.Text, nil}}
+		if i == len(c.Turns)-1 {
+			content = kept(t.Text)
+		}
+		turns = append(turns, blockTurn{t.Role, content})
+	}
+	return turns
+}
+
 type messagesRequest struct {
-	Model       string   `json:"model"`
-	System      string   `json:"system,omitempty"`
-	Messages    []turn   `json:"messages"`
-	MaxTokens   int      `json:"max_tokens"`
-	Temperature *float64 `json:"temperature,omitempty"`
-	Stream      bool     `json:"stream"`
+	Model       string      `json:"model"`
+	System      []block     `json:"system,omitempty"`
+	Messages    []blockTurn `json:"messages"`
+	MaxTokens   int         `json:"max_tokens"`
+	Temperature *float64    `json:"temperature,omitempty"`
+	Stream      bool        `json:"stream"`
 }
 
 type messagesUsage struct {
@@ -72,7 +104,10 @@ type messagesEvent struct {
 // Complete implements [Model].
 func (m *messages) Complete(ctx context.Context, c Conversation, onText func(string)) (Reply, error) {
 	request := messagesRequest{
-		Model: m.options.Model, System: c.System, Messages: c.turns(), MaxTokens: m.limit(c), Temperature: m.temperature(), Stream: true,
+		Model: m.options.Model, Messages: c.blockTurns(), MaxTokens: m.limit(c), Temperature: m.temperature(), Stream: true,
+	}
+	if c.System != "" {
+		request.System = kept(c.System)
 	}
 	return m.complete(ctx, c, onText, func(ctx context.Context, x *exchange) error {
 		return x.stream(ctx, request, func(data []byte) (done bool, err error) {

@@ -65,6 +65,36 @@ func TestComplete(t *testing.T) {
 	}
 }
 
+// The system prompt and the last turn are marked, so that the server keeps what the next request begins with.
+func TestCacheMarks(t *testing.T) {
+	for _, p := range modeltest.Protocols {
+		s := modeltest.Serve(t, p.Reply("Yes"))
+		if _, err := p.Model(t, s, model.Options{}).Complete(t.Context(), hello, nil); err != nil {
+			t.Fatal(err)
+		}
+		body, err := json.Marshal(s.Asked()[0].Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const mark = `"cache_control":{"type":"ephemeral"}`
+		n := strings.Count(string(body), mark)
+		if p.Name != "anthropic" {
+			if n != 0 {
+				t.Errorf("%s: %d marks", p.Name, n)
+			}
+			continue
+		}
+		for _, text := range []string{"Be brief.", "Go on."} {
+			if !strings.Contains(string(body), mark+`,"text":"`+text+`"`) {
+				t.Errorf("%q has no mark in %s", text, body)
+			}
+		}
+		if n != 2 {
+			t.Errorf("%d marks", n)
+		}
+	}
+}
+
 func TestCompleteOptions(t *testing.T) {
 	none, hot := -1.0, 1.5
 	for _, p := range modeltest.Protocols {

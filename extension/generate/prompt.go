@@ -12,7 +12,6 @@ import (
 	"github.com/stilehost/stile/examples"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/guest-sdk/typescript"
-	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/toolchain"
 )
@@ -32,10 +31,8 @@ const (
 
 // system begins every conversation. It is always the same, so that servers can cache it.
 var system = sync.OnceValue(func() string {
-	return render("system", struct {
-		Index, Capabilities string
-		Examples            []example
-	}{typescript.Index(), usedCapabilities(), []example{readExample("distance"), readExample("notes")}})
+	e := readExample("notes")
+	return render("system", struct{ Author, Manifest, Source string }{typescript.Author(), e.Manifest, e.Source})
 })
 
 type example struct{ Manifest, Source string }
@@ -51,20 +48,6 @@ func readExample(name string) example {
 	}
 	return example{string(manifest), string(source)}
 }
-
-// usedCapabilities returns the namespaces that the module "stile" refers to, directly or through others.
-func usedCapabilities() string {
-	var b strings.Builder
-	needed := typescript.Index()
-	for _, m := range namespaceText.FindAllStringSubmatch(typescript.Capabilities(), -1) {
-		if m[2] == "Types" || strings.Contains(needed, "wit."+m[2]+".") {
-			b.WriteString(m[1])
-		}
-	}
-	return b.String()
-}
-
-var namespaceText = lazyregexp.New(`(?ms)^((?:/\*\*[^\n]*\*/\n)?export namespace (\w+) \{.*?^\}\n)`)
 
 // ask returns the first turn.
 func (r *Request) ask() string {

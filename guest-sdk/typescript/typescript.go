@@ -12,6 +12,13 @@ var capabilities string
 //go:embed globals.d.ts
 var globals string
 
+//go:embed author.md
+var author string
+
+// Author returns what the author of an extension has to know to write one without reading more: the manifest, the form of the code, what
+// bindings take and return, what the platform has, and the form of tests. It is a part of the texts that models are given.
+func Author() string { return author }
+
 // Index returns the declarations of the module "stile".
 func Index() string { return index }
 
