@@ -12,6 +12,7 @@ import (
 
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/host/recording"
 	"github.com/stilehost/stile/internal/cache"
@@ -19,10 +20,11 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/secret"
 	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 type doctorCommand struct {
-	Fetch bool `help:"Fetch the JavaScript engine if it is not in the cache."`
+	Fetch bool `help:"Fetch the JavaScript engine and the TypeScript compiler if they are not in the cache."`
 	asJSON
 }
 
@@ -213,7 +215,40 @@ func (e *examination) engines(ctx context.Context, hasNPM bool) {
 		e.add("js engine", statusMissing, "Empty STILE_CACHE and try again.", "%v", err)
 	default:
 		e.add("js engine", statusOK, "", "built and ran a TypeScript tool")
+		if e.fetch {
+			e.compiler(ctx, h, o)
+		}
 	}
+}
+
+// compiler makes the compiler that checks types ready, which later commands then take from the cache.
+func (e *examination) compiler(ctx context.Context, h *host.Host, o toolchain.Options) {
+	prepare := func() (err error) {
+		tools, err := toolchain.New(ctx, h, o)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, tools.Close()) }()
+		packages, err := npm.New(npm.Options{CacheDir: e.cache, KeyDir: e.keys, Bundler: bundler()})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, packages.Close()) }()
+		checker, err := typecheck.New(typecheck.Options{
+			Toolchain: func(context.Context) (*toolchain.Toolchain, error) { return tools, nil }, Packages: packages, CacheDir: e.cache, KeyDir: e.keys,
+			Progress: func(message string) { e.streams.say("stile: %s", message) },
+		})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, checker.Close()) }()
+		return checker.Prepare(ctx)
+	}
+	if err := prepare(); err != nil {
+		e.add("types", statusWarning, "Until then, drafts are accepted without a check of their types.", "%s", strings.Join(strings.Fields(printable.Text(err.Error())), " "))
+		return
+	}
+	e.add("types", statusOK, "", "the TypeScript compiler is in the cache")
 }
 
 // databases checks every database in STILE_HOME.

@@ -90,6 +90,19 @@ func New(o Options) (*Checker, error) {
 	return c, nil
 }
 
+// Prepare makes the compiler ready, so that the first check need not wait for it. With a CacheDir, that holds for later processes too. The
+// errors are an *[UnavailableError] and the end of ctx.
+func (c *Checker) Prepare(ctx context.Context) error {
+	switch _, err := c.ready(ctx); {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("prepare the compiler: %w", context.Cause(ctx))
+	default:
+		return &UnavailableError{err}
+	}
+}
+
 // Close waits for checks and frees the memory they ran in.
 func (c *Checker) Close() error {
 	c.making <- struct{}{}
