@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/guest-sdk/typescript"
 )
 
 // problemsOf returns what is wrong with a draft.
@@ -99,6 +100,18 @@ func TestFaults(t *testing.T) {
 func TestExist(t *testing.T) {
 	h := newHome(t)
 	m := h.open()
+	_, platform, _ := strings.Cut(typescript.Author(), "ECMAScript 2025 with ")
+	platform, _, _ = strings.Cut(platform, ", timers, console,")
+	names := strings.Split(platform, ", ")
+	described, err := m.exist(t.Context(), names)
+	if err != nil || len(names) < 10 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		if !described[name] {
+			t.Errorf("%s is described to authors and does not exist", name)
+		}
+	}
 	there, err := m.exist(t.Context(), []string{"URL", "WebSocket", "structuredClone"})
 	if err != nil || !there["URL"] || there["WebSocket"] || !there["structuredClone"] {
 		t.Errorf("got %v, %v", there, err)
