@@ -248,7 +248,7 @@ func TestClean(t *testing.T) {
 	t.Run("documents", func(t *testing.T) {
 		t.Parallel()
 		documents["src/all.ts"] = []byte(all.String())
-		if err := c.Check(t.Context(), Request{Files: documents, Entry: "src/all.ts", Bindings: names}); err != nil {
+		if err := c.Check(t.Context(), Request{Files: documents, Entry: "src/all.ts", Bindings: names, Vars: []string{"readonly team: string;", "readonly limit: number;"}}); err != nil {
 			t.Error(err)
 		}
 	})
