@@ -67,6 +67,8 @@ type cli struct {
 	Compile         compileCommand         `cmd:"" hidden:"" name:"compile-component" help:"Compile a component from stdin to stdout, within limits."`
 	Bundle          bundleCommand          `cmd:"" hidden:"" name:"bundle-source" help:"Bundle a source that another process sends, within limits."`
 	Doctor          doctorCommand          `cmd:"" help:"Check what this machine has, and say how to get what it lacks."`
+	Completion      completionCommand      `cmd:"" help:"Print a script that completes command lines in bash, zsh or fish."`
+	Complete        completeCommand        `cmd:"" hidden:"" passthrough:"" help:"List the words that may come next."`
 	Version         versionCommand         `cmd:"" help:"Print the version."`
 }
 
