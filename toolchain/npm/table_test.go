@@ -1,0 +1,216 @@
+package npm
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/console"
+	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/cache/cachetest"
+	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// shards are the parts of the list of packages, of which each run of the tests takes the one of its day.
+const shards = 12
+
+// memory is that of a call: a compiler needs more than most tools.
+const memory = 256 << 20
+
+var (
+	all   = flag.Bool("all", false, "call all packages of the list instead of the shard of the day")
+	table = flag.String("table", "", "with -all, write the results to this file")
+)
+
+// listed is a file of testdata/packages: a tool that uses packages, with an input and what a call of it returns.
+type listed struct {
+	name     string
+	source   []byte
+	packages []string // name@version
+	input    string
+	output   string // what Node.js returns for it
+	missing  string // or what it needs that is not there, on which it fails
+}
+
+// outcome is a line of the table.
+type outcome struct {
+	result string
+	works  bool
+	size   int64
+	cold   time.Duration
+}
+
+func readListed(t *testing.T) []listed {
+	t.Helper()
+	files, err := filepath.Glob("testdata/packages/*.js")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no packages", err)
+	}
+	var found []listed
+	for _, file := range files {
+		l := listed{name: strings.TrimSuffix(filepath.Base(file), ".js")}
+		if l.source, err = os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(l.source)) {
+			key, value, ok := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(line, "// "), "\n"), ": ")
+			if !ok || !strings.HasPrefix(line, "// ") {
+				break
+			}
+			switch key {
+			case "package":
+				l.packages = append(l.packages, value)
+			case "input":
+				l.input = value
+			case "output":
+				l.output = value
+			case "missing":
+				l.missing = value
+			}
+		}
+		if len(l.packages) == 0 || l.input == "" || (l.output == "") == (l.missing == "") {
+			t.Fatalf("%s does not say what it uses and returns", file)
+		}
+		found = append(found, l)
+	}
+	return found
+}
+
+// TestPackages calls packages of the list for real.
+func TestPackages(t *testing.T) {
+	t.Parallel()
+	chosen := readListed(t)
+	if !*all {
+		shard := time.Now().UTC().YearDay() % shards
+		t.Logf("shard %d of %d", shard, shards)
+		i := -1
+		chosen = slices.DeleteFunc(chosen, func(listed) bool { i++; return i%shards != shard })
+	}
+	cacheDir, keyDir := cachetest.Dirs(t)
+	c, err := New(Options{CacheDir: cacheDir, KeyDir: keyDir, Bundler: bundler, MaxPackages: 2000, MaxFiles: 100_000, MaxBytes: 512 << 20, Timeout: 10 * time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	request := Request{Dependencies: map[string]string{}}
+	for _, l := range chosen {
+		for _, p := range l.packages {
+			at := strings.LastIndex(p, "@")
+			request.Dependencies[p[:at]] = p[at+1:]
+		}
+		found, err := Imports(t.Context(), fstest.MapFS{"tool.js": {Data: l.source}}, "tool.js", bundler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Imports = append(request.Imports, found.Packages...)
+	}
+	res, err := c.Resolve(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := host.New(t.Context(), host.Options{CacheDir: cacheDir, KeyDir: keyDir, Limits: host.Limits{Memory: memory, CPU: 30 * time.Second}, MaxMemory: memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	chain, err := toolchain.New(t.Context(), h, toolchain.Options{CacheDir: cacheDir, KeyDir: keyDir, Bundler: bundler})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = chain.Close() })
+	outcomes := make(map[string]outcome)
+	for _, l := range chosen {
+		t.Run(l.name, func(t *testing.T) {
+			o := call(t, chain, l, toolchain.Source{FS: Tree(fstest.MapFS{"tool.js": {Data: l.source}}, res.FS), Entry: "tool.js"})
+			outcomes[l.name] = o
+			if o.works != (l.missing == "") {
+				t.Errorf("missing %q: it %s", l.missing, o.result)
+			}
+		})
+	}
+	if *all && *table != "" {
+		if err := os.WriteFile(*table, tableOf(chosen, outcomes), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// call builds a tool and calls it.
+func call(t *testing.T, chain *toolchain.Toolchain, l listed, s toolchain.Source) (o outcome) {
+	t.Helper()
+	wasm, err := chain.Assemble(t.Context(), s, false)
+	if err != nil {
+		return outcome{result: "refused: " + printable.Short(err.Error(), 300)}
+	}
+	o.size = int64(len(wasm))
+	component, err := chain.Build(t.Context(), s)
+	if err != nil {
+		o.result = "refused: " + printable.Short(err.Error(), 300)
+		return o
+	}
+	defer func() { _ = component.Close() }()
+	began := time.Now()
+	got, err := component.Call(t.Context(), "call", json.RawMessage(l.input), host.Env{"clock": clock.System(), "random": random.System(), "console": console.To(func(console.Level, string) {})})
+	o.cold = time.Since(began)
+	switch {
+	case err != nil:
+		o.result = "fails when it is called: " + printable.Short(err.Error(), 300)
+	case !sameJSON(got, []byte(l.output)):
+		o.result = "returns something else: " + printable.Short(string(got), 300)
+	default:
+		o.result, o.works = "works", true
+	}
+	return o
+}
+
+// sameJSON compares values.
+func sameJSON(a, b []byte) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// tableOf writes the results as a page.
+func tableOf(chosen []listed, outcomes map[string]outcome) []byte {
+	works := 0
+	var rows bytes.Buffer
+	slices.SortFunc(chosen, func(a, b listed) int { return cmp.Compare(a.name, b.name) })
+	for _, l := range chosen {
+		o := outcomes[l.name]
+		if o.works {
+			works++
+		}
+		size, cold := "", ""
+		if o.size > 0 {
+			size = printable.Size(o.size)
+		}
+		if o.works {
+			cold = fmt.Sprintf("%.1f ms", o.cold.Seconds()*1000)
+		}
+		fmt.Fprintf(&rows, "| %s | %s | %s | %s | %s |\n", l.name, strings.Join(l.packages, " "), strings.ReplaceAll(o.result, "|", `\|`), size, cold)
+	}
+	return fmt.Appendf(nil, `# npm packages
+
+`+"`make packages`"+` builds a small tool for each of these npm packages, calls it, compares the result with what Node.js returns for the same code, and
+writes this page. The tools are in [toolchain/npm/testdata/packages](../toolchain/npm/testdata/packages). The tests of each day call a twelfth of them.
+
+%d of %d work. The others need what Stile does not have yet: Intl, WebAssembly, or WebCrypto beyond digests.
+
+The size is that of the component, with the packages in it. The cold call is the first call of a built component, on the machine that wrote the page.
+
+| Tool | Packages | Result | Size | Cold call |
+|---|---|---|---|---|
+%s`, works, len(chosen), rows.String())
+}
