@@ -19,7 +19,7 @@ BIN := $(CURDIR)/bin
 EARLIER := 1d5781d
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-stile demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-packed test-embed test-types test-rust rust-check long long-check test-bench bench bench-results bench-core bench-languages bench-workspace
+.PHONY: help build build-stile demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-packed test-embed test-types test-rust rust-check long long-check packages test-bench bench bench-results bench-core bench-languages bench-workspace
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,6 +116,9 @@ long: ## run the tests that take minutes, in all packages or in PACKAGES; writes
 
 long-check: # list code that has changed since the report of make long
 	go -C bench run ./long -check
+
+packages: ## build and call a tool for each npm package of the list, and write docs/packages.md; needs the registry and takes minutes
+	go test ./toolchain/npm -run '^TestPackages$$' -timeout 30m -all -table $(CURDIR)/docs/packages.md
 
 test-bench: ## test the installed contenders of the benchmarks; takes minutes
 	STILE_TEST_CONTENDERS=1 go -C bench test -timeout 30m ./contenders
