@@ -118,7 +118,7 @@ long-check: # list code that has changed since the report of make long
 	go -C bench run ./long -check
 
 packages: ## build and call a tool for each npm package of the list, and write docs/packages.md; needs the registry and takes minutes
-	go test ./toolchain/npm -run '^TestPackages$$' -timeout 30m -all -table $(CURDIR)/docs/packages.md
+	go test -tags long ./toolchain/npm -run '^TestLongPackages$$' -timeout 30m -table $(CURDIR)/docs/packages.md
 
 test-bench: ## test the installed contenders of the benchmarks; takes minutes
 	STILE_TEST_CONTENDERS=1 go -C bench test -timeout 30m ./contenders

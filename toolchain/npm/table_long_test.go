@@ -1,3 +1,5 @@
+//go:build long
+
 package npm
 
 import (
@@ -24,16 +26,10 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-// shards are the parts of the list of packages, of which each run of the tests takes the one of its day.
-const shards = 12
-
 // memory is that of a call: a compiler needs more than most tools.
 const memory = 256 << 20
 
-var (
-	all   = flag.Bool("all", false, "call all packages of the list instead of the shard of the day")
-	table = flag.String("table", "", "with -all, write the results to this file")
-)
+var table = flag.String("table", "", "write the results to this file")
 
 // listed is a file of testdata/packages: a tool that uses packages, with an input and what a call of it returns.
 type listed struct {
@@ -89,16 +85,10 @@ func readListed(t *testing.T) []listed {
 	return found
 }
 
-// TestPackages calls packages of the list for real.
-func TestPackages(t *testing.T) {
+// TestLongPackages calls packages of the list for real.
+func TestLongPackages(t *testing.T) {
 	t.Parallel()
 	chosen := readListed(t)
-	if !*all {
-		shard := time.Now().UTC().YearDay() % shards
-		t.Logf("shard %d of %d", shard, shards)
-		i := -1
-		chosen = slices.DeleteFunc(chosen, func(listed) bool { i++; return i%shards != shard })
-	}
 	cacheDir, keyDir := cachetest.Dirs(t)
 	c, err := New(Options{CacheDir: cacheDir, KeyDir: keyDir, Bundler: bundler, MaxPackages: 2000, MaxFiles: 100_000, MaxBytes: 512 << 20, Timeout: 10 * time.Minute})
 	if err != nil {
@@ -141,7 +131,7 @@ func TestPackages(t *testing.T) {
 			}
 		})
 	}
-	if *all && *table != "" {
+	if *table != "" {
 		if err := os.WriteFile(*table, tableOf(chosen, outcomes), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +194,7 @@ func tableOf(chosen []listed, outcomes map[string]outcome) []byte {
 	return fmt.Appendf(nil, `# npm packages
 
 `+"`make packages`"+` builds a small tool for each of these npm packages, calls it, compares the result with what Node.js returns for the same code, and
-writes this page. The tools are in [toolchain/npm/testdata/packages](../toolchain/npm/testdata/packages). The tests of each day call a twelfth of them.
+writes this page. The tools are in [toolchain/npm/testdata/packages](../toolchain/npm/testdata/packages).
 
 %d of %d work. The others need what Stile does not have yet: Intl, WebAssembly, or WebCrypto beyond digests.
 
