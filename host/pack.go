@@ -17,6 +17,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/wasmtime"
+	"github.com/stilehost/stile/internal/wordtext"
 )
 
 // memory are the exports through which the host takes an instance away from a call that waits: stile:extension/memory. The component is
@@ -266,11 +267,11 @@ func (m *memory) changed(i *wasmtime.Instance, size uint32, s *scratch) (blocks 
 		for p := range n {
 			s.words = append(s.words, m.pages[min(int(at/page+p)*sumBytes, len(m.pages)-sumBytes):][:sumBytes]...)
 		}
-		s.asked = encodeWords(s.asked[:0], s.words)
-		if err := m.changes.answer(i, &s.given, textLength(changesAtOnce*changeBytes), at, n, s.asked); err != nil {
+		s.asked = wordtext.Encode(s.asked[:0], s.words)
+		if err := m.changes.answer(i, &s.given, wordtext.Length(changesAtOnce*changeBytes), at, n, s.asked); err != nil {
 			return nil, err
 		}
-		s.content = decodeWords(s.content[:0], s.given)
+		s.content = wordtext.Decode(s.content[:0], s.given)
 		end := at + n*page
 		for c := s.content; len(c) >= changeBytes; c = c[changeBytes:] {
 			p := binary.LittleEndian.Uint32(c)
@@ -285,7 +286,7 @@ func (m *memory) changed(i *wasmtime.Instance, size uint32, s *scratch) (blocks 
 			}
 			at = p + page
 		}
-		if len(s.given) < textLength(changesAtOnce*changeBytes) {
+		if len(s.given) < wordtext.Length(changesAtOnce*changeBytes) {
 			at = end
 		}
 	}
@@ -325,16 +326,16 @@ func (m *memory) read(i *wasmtime.Instance, blocks []uint32, s *scratch) ([]byte
 		s.words = binary.LittleEndian.AppendUint32(s.words, blocks[0])
 	}
 	count := len(s.words) / 4
-	s.asked = encodeWords(s.asked[:0], s.words)
-	if err := m.peek.answer(i, &s.given, count*textLength(block), s.asked); err != nil {
+	s.asked = wordtext.Encode(s.asked[:0], s.words)
+	if err := m.peek.answer(i, &s.given, count*wordtext.Length(block), s.asked); err != nil {
 		return nil, err
 	}
-	if len(s.given) != count*textLength(block) {
+	if len(s.given) != count*wordtext.Length(block) {
 		return nil, &TrapError{Reason: "a function of " + abi.ExtensionMemory + " returns a text of a wrong length"}
 	}
 	s.content = s.content[:0]
 	for n := range blocks {
-		s.content = decodeWords(s.content, s.given[n*textLength(block):][:textLength(block)])
+		s.content = wordtext.Decode(s.content, s.given[n*wordtext.Length(block):][:wordtext.Length(block)])
 	}
 	return s.content, nil
 }
@@ -625,7 +626,7 @@ func (c *call) unpack(of *Component, p *packed) (*wasmtime.Instance, error) {
 				}
 				n = next
 			}
-			buffers.asked = encodeWords(buffers.asked[:0], runs[:n])
+			buffers.asked = wordtext.Encode(buffers.asked[:0], runs[:n])
 			if _, err := m.patch.in(i, buffers.asked); err != nil {
 				return nil, err
 			}
@@ -668,48 +669,4 @@ func (c *call) adopt(of *Component, i *wasmtime.Instance, old table) error {
 		return &TrapError{Reason: "a function of " + abi.ExtensionMemory + " drops a wrong handle"}
 	}
 	return nil
-}
-
-// A text of stile:extension/memory stands for words of 8 bytes. The high bits of up to 7 of them come in a word of their own.
-const (
-	wordsOfGroup = 7
-	lowBits      = 0x7f7f7f7f7f7f7f7f
-	highBits     = ^uint64(lowBits)
-)
-
-// textLength is the length of the text that stands for this many bytes.
-func textLength(bytes int) int {
-	words := bytes / 8
-	return 8 * (words + (words+wordsOfGroup-1)/wordsOfGroup)
-}
-
-// encodeWords appends the text that stands for bytes.
-func encodeWords(text, b []byte) []byte {
-	text = slices.Grow(text, textLength(len(b)))
-	for len(b) > 0 {
-		group := b[:min(8*wordsOfGroup, len(b))]
-		b = b[len(group):]
-		var high uint64
-		for n := 0; n < len(group); n += 8 {
-			w := binary.LittleEndian.Uint64(group[n:])
-			high |= w & highBits >> (1 + n/8)
-			text = binary.LittleEndian.AppendUint64(text, w&lowBits)
-		}
-		text = binary.LittleEndian.AppendUint64(text, high)
-	}
-	return text
-}
-
-// decodeWords appends the bytes that a text of whole words stands for.
-func decodeWords(b, text []byte) []byte {
-	b = slices.Grow(b, len(text))
-	for len(text) > 8 {
-		group := text[:min(8*wordsOfGroup, len(text)-8)]
-		high := binary.LittleEndian.Uint64(text[len(group):])
-		text = text[len(group)+8:]
-		for n := 0; n < len(group); n += 8 {
-			b = binary.LittleEndian.AppendUint64(b, binary.LittleEndian.Uint64(group[n:])|high<<(1+n/8)&highBits)
-		}
-	}
-	return b
 }

@@ -154,8 +154,8 @@ const bindingsCore = `
         (return (i64.const %[6]d))))
     (local.set $a (i32.load offset=8 (local.get $argv)))
     (local.set $b (i32.load offset=16 (local.get $argv)))
-    (block $evaluate (block $take_bytes (block $bytes (block $free_utf8 (block $free (block $malloc (block $text (block $utf8
-      (br_table $utf8 $text $malloc $free $free_utf8 $bytes $take_bytes $evaluate (local.get $op)))
+    (block $evaluate (block $unpack (block $take_bytes (block $bytes (block $free_utf8 (block $free (block $malloc (block $text (block $utf8
+      (br_table $utf8 $text $malloc $free $free_utf8 $bytes $take_bytes $evaluate $unpack (local.get $op)))
     ;; (string, to address, to length) -> address
     (local.set $a (call $JS_ToCStringLen2 (global.get $context) (i32.add (global.get $block) (i32.const %[8]d))
       (i64.load offset=8 (local.get $argv)) (i32.const 0)))
@@ -183,6 +183,16 @@ const bindingsCore = `
     ;; (address, length) -> Uint8Array, and frees
     (call $JS_NewUint8ArrayCopy (global.get $context) (local.get $a) (local.get $b))
     (if (local.get $b) (then (call $wasm_free (local.get $a))))
+    (return))
+    ;; (text that stands for words, first the number of bytes) -> Uint8Array. The text itself is overwritten.
+    (local.set $a (call $JS_ToCStringLen2 (global.get $context) (i32.add (global.get $block) (i32.const %[8]d))
+      (i64.load offset=8 (local.get $argv)) (i32.const 0)))
+    (if (i32.eqz (local.get $a)) (then (return (i64.const %[7]d))))
+    (if (i32.lt_u (i32.load offset=%[8]d (global.get $block)) (i32.const 16)) (then (return (i64.const %[6]d))))
+    (local.set $b (i32.sub (call $stile:decode (local.get $a) (i32.load offset=%[8]d (global.get $block))) (i32.add (local.get $a) (i32.const 8))))
+    (if (i32.lt_u (i32.load (local.get $a)) (local.get $b)) (then (local.set $b (i32.load (local.get $a)))))
+    (call $JS_NewUint8ArrayCopy (global.get $context) (i32.add (local.get $a) (i32.const 8)) (local.get $b))
+    (call $JS_FreeCString (global.get $context) (local.get $a))
     (return))
     ;; (address and length of a module's text that the host passed, address of its name) -> a promise of its namespace, in a block to be
     ;; freed. The engine wants a zero byte after the text.
@@ -348,6 +358,7 @@ func bindingsText(l *linkage, at roots, shape engineShape, supplied bool) string
 		blockRejected, blockRejection, blockRejection+8, blockRejection+16,
 		blockReplacer, blockRecord, blockArray, blockProperty, blockProperty+8, blockProperty+16, blockProperty+24, int64(jsNull))
 	writeCall(&b, l.core())
+	b.WriteString(textCode)
 	for i, f := range l.exportFuncs() {
 		if f.Interface.Name == abi.ExtensionMemory { // after all others
 			writeMemory(&b, l, f, shape.StackTop)

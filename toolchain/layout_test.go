@@ -99,7 +99,7 @@ type typicalCall struct {
 }
 
 var typicalCalls = []typicalCall{
-	{tool: "compute", input: `{"key":"a key and another","n":4,"points":[[1.5,2.25],[3,4]]}`, most: 13},
+	{tool: "compute", input: `{"key":"a key and another","n":4,"points":[[1.5,2.25],[3,4]]}`, most: 14},
 	{tool: "wait", input: `{"key":"another key","n":4}`, most: 15},
 	{tool: "small", input: `{"key":"k","n":1.5}`, most: 12},
 }

@@ -37,7 +37,7 @@ func writeMemory(b *strings.Builder, l *linkage, f *abi.Func, stackTop uint32) {
 	switch f.Name {
 	case "size":
 		define("", "    (i32.mul (memory.size) (i32.const 65536))\n")
-		fmt.Fprintf(b, "  (func (export \"scratch\") (param i32 i32 i32 i32) (result i32) (i32.const %d))\n%s", scratch, textCode)
+		fmt.Fprintf(b, "  (func (export \"scratch\") (param i32 i32 i32 i32) (result i32) (i32.const %d))\n", scratch)
 	case "grow":
 		define("", `    (local.set 0 (i32.sub (i32.div_u (local.get 0) (i32.const 65536)) (memory.size)))
     (if (i32.gt_s (local.get 0) (i32.const 0))

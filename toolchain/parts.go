@@ -42,9 +42,8 @@ var sharedModules = []struct {
 	net    bool // only base images with the web APIs of the network have it
 	names  []string
 }{
-	{module: "blob", names: []string{"Blob", "blobBytes", "blobHandle", "piece"}},
+	{module: "blob", names: []string{"Blob", "blobBytes", "blobHandle", "hostBytes", "piece"}},
 	{module: "body", net: true, names: []string{"Body", "acceptForms"}},
-	{module: "errors", names: []string{"ask"}},
 	{module: "encoding", names: []string{"decode", "encode", "view"}},
 	{module: "global", names: []string{"define", "install"}},
 	{module: "stream", net: true, names: []string{"replaceStreams"}},

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"io"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/wordtext"
 )
 
 // Interface is the WIT interface that this package implements, in wit/deps/capability/blob.wit.
@@ -45,7 +47,7 @@ func Digest(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
 
 // Quick implements [abi.Quick].
 func (*Blob) Quick() []string {
-	return []string{"blob.size", "blob.media-type", "blob.digest", "blob.text", "blob.bytes"}
+	return []string{"blob.size", "blob.media-type", "blob.digest", "blob.text", "blob.bytes", "blob.packed"}
 }
 
 // Lists implements [abi.Bounded].
@@ -96,6 +98,19 @@ func (b *Blob) Bytes(_ context.Context, offset uint64, n uint32) ([]byte, error)
 		return nil, err
 	}
 	return data, nil
+}
+
+// Packed returns what [Blob.Bytes] returns, as a text that a component gets much faster: the number of bytes as u64, the bytes, and zeros
+// up to a whole word of 8 bytes, encoded by package wordtext.
+func (b *Blob) Packed(ctx context.Context, offset uint64, n uint32) (string, error) {
+	data, err := b.Bytes(ctx, offset, n)
+	if err != nil {
+		return "", err
+	}
+	words := binary.LittleEndian.AppendUint64(make([]byte, 0, len(data)+16), uint64(len(data)))
+	words = append(words, data...)
+	words = append(words, make([]byte, -len(data)&7)...)
+	return string(wordtext.Encode(nil, words)), nil
 }
 
 // ReadAt implements io.ReaderAt.

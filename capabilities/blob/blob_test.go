@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/internal/captest"
+	"github.com/stilehost/stile/internal/wordtext"
 	"github.com/stilehost/stile/wit"
 )
 
@@ -75,8 +77,16 @@ func TestBlob(t *testing.T) {
 				if have, err := b.Bytes(t.Context(), r.offset, r.n); err != nil || !bytes.Equal(have, r.want) || have == nil {
 					t.Errorf("%d bytes at %d: %q, %v", r.n, r.offset, have, err)
 				}
+				text, err := b.Packed(t.Context(), r.offset, r.n)
+				words := wordtext.Decode(nil, []byte(text))
+				if err != nil || len(words) < 8 || binary.LittleEndian.Uint64(words) != uint64(len(r.want)) || !bytes.Equal(words[8:][:len(r.want)], r.want) {
+					t.Errorf("%d bytes at %d, packed: %q, %v", r.n, r.offset, words, err)
+				}
 			}
 			if _, err := b.Bytes(t.Context(), 0, abi.MaxBytes+1); !errors.Is(err, abi.ErrInvalid) {
+				t.Fatal(err)
+			}
+			if _, err := b.Packed(t.Context(), 0, abi.MaxBytes+1); !errors.Is(err, abi.ErrInvalid) {
 				t.Fatal(err)
 			}
 			if err := errors.Join(b.Close(), b.Close()); err != nil {

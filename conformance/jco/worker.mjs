@@ -60,7 +60,7 @@ const all = {
   "stile:capability/env": { Env: define("Env", "names", "subset") },
   "stile:capability/poll": { Pollable: define("Pollable", "ready", "block"), poll: (list) => Uint32Array.from(operate("Pollable", "poll", undefined, [list])), park: () => false },
   "stile:capability/types": {},
-  "stile:capability/blob": { Blob: define("Blob", "size", "mediaType", "digest", "text", "bytes"), Writer: define("Writer", "append", "appendText", "appendBlob"), Store: define("Store", "create", "finish"), ...bound("blob") },
+  "stile:capability/blob": { Blob: define("Blob", "size", "mediaType", "digest", "text", "bytes", "packed"), Writer: define("Writer", "append", "appendText", "appendBlob"), Store: define("Store", "create", "finish"), ...bound("blob") },
   "stile:capability/http": { Client: define("Client", "start", "narrow", "rules"), Exchange: define("Exchange", "subscribe", "head", "text", "blob"), ...bound("http") },
   "stile:capability/kv": { Bucket: define("Bucket", "get", "set", "delete", "list", "increment", "compareAndSet"), ...bound("kv") },
   "stile:capability/clock": { Clock: define("Clock", "now", "monotonic", "subscribe"), ...bound("clock") },

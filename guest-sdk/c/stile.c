@@ -932,8 +932,27 @@ bool stile_blob_bytes(stile_blob self, uint64_t offset, uint32_t length, stile_b
   return !result.failed;
 }
 
+__attribute__((import_module("stile:capability/blob@0.1.0"), import_name("[method]blob.packed")))
+extern void stile_import_13(uint32_t, uint64_t, uint32_t, uint32_t);
+bool stile_blob_packed(stile_blob self, uint64_t offset, uint32_t length, stile_string *out, stile_error *error) {
+  uint32_t f0 = 0;
+  uint64_t f1 = 0;
+  uint32_t f2 = 0;
+  uint32_t f3 = 0;
+  f0 = self.handle;
+  f1 = (uint64_t)offset;
+  f2 = (uint32_t)length;
+  struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
+  _Static_assert(sizeof result == 48, "layout");
+  f3 = (uint32_t)(uintptr_t)&result;
+  stile_import_13(f0, f1, f2, f3);
+  if (result.failed && error) *error = result.value.error;
+  if (!result.failed) *out = result.value.ok;
+  return !result.failed;
+}
+
 __attribute__((import_module("stile:capability/blob@0.1.0"), import_name("[method]writer.append")))
-extern void stile_import_13(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_14(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_blob_writer_append(stile_blob_writer self, stile_bytes bytes, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -945,13 +964,13 @@ bool stile_blob_writer_append(stile_blob_writer self, stile_bytes bytes, stile_e
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_13(f0, f1, f2, f3);
+  stile_import_14(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/blob@0.1.0"), import_name("[method]writer.append-text")))
-extern void stile_import_14(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_15(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_blob_writer_append_text(stile_blob_writer self, stile_string text, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -963,13 +982,13 @@ bool stile_blob_writer_append_text(stile_blob_writer self, stile_string text, st
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_14(f0, f1, f2, f3);
+  stile_import_15(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/blob@0.1.0"), import_name("[method]writer.append-blob")))
-extern void stile_import_15(uint32_t, uint32_t, uint32_t);
+extern void stile_import_16(uint32_t, uint32_t, uint32_t);
 bool stile_blob_writer_append_blob(stile_blob_writer self, stile_blob source, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -979,13 +998,13 @@ bool stile_blob_writer_append_blob(stile_blob_writer self, stile_blob source, st
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f2 = (uint32_t)(uintptr_t)&result;
-  stile_import_15(f0, f1, f2);
+  stile_import_16(f0, f1, f2);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/blob@0.1.0"), import_name("[method]store.create")))
-extern void stile_import_16(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_17(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_blob_store_create(stile_blob_store self, stile_string media_type, stile_blob_writer *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -997,14 +1016,14 @@ bool stile_blob_store_create(stile_blob_store self, stile_string media_type, sti
   struct { bool failed; union { stile_blob_writer ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_16(f0, f1, f2, f3);
+  stile_import_17(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/blob@0.1.0"), import_name("[method]store.finish")))
-extern void stile_import_17(uint32_t, uint32_t, uint32_t);
+extern void stile_import_18(uint32_t, uint32_t, uint32_t);
 bool stile_blob_store_finish(stile_blob_store self, stile_blob_writer writer, stile_blob *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1014,14 +1033,14 @@ bool stile_blob_store_finish(stile_blob_store self, stile_blob_writer writer, st
   struct { bool failed; union { stile_blob ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f2 = (uint32_t)(uintptr_t)&result;
-  stile_import_17(f0, f1, f2);
+  stile_import_18(f0, f1, f2);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/blob@0.1.0"), import_name("get")))
-extern void stile_import_18(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_19(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_blob(stile_env self, stile_string name, stile_blob_store *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1033,14 +1052,14 @@ bool stile_env_blob(stile_env self, stile_string name, stile_blob_store *out, st
   struct { bool failed; union { stile_blob_store ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_18(f0, f1, f2, f3);
+  stile_import_19(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/blob@0.1.0"), import_name("put")))
-extern void stile_import_19(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_20(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_blob(stile_env self, stile_string name, stile_blob_store store, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1054,29 +1073,29 @@ bool stile_env_put_blob(stile_env self, stile_string name, stile_blob_store stor
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_19(f0, f1, f2, f3, f4);
+  stile_import_20(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/poll@0.1.0"), import_name("[resource-drop]pollable")))
-extern void stile_import_20(uint32_t);
-void stile_pollable_drop(stile_pollable self) { stile_import_20(self.handle); }
+extern void stile_import_21(uint32_t);
+void stile_pollable_drop(stile_pollable self) { stile_import_21(self.handle); }
 
 __attribute__((import_module("stile:capability/poll@0.1.0"), import_name("[method]pollable.ready")))
-extern uint32_t stile_import_21(uint32_t);
+extern uint32_t stile_import_22(uint32_t);
 bool stile_pollable_ready(stile_pollable self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  return stile_import_21(f0) != 0;
+  return stile_import_22(f0) != 0;
 }
 
 __attribute__((import_module("stile:capability/poll@0.1.0"), import_name("[method]pollable.block")))
-extern void stile_import_22(uint32_t);
+extern void stile_import_23(uint32_t);
 void stile_pollable_block(stile_pollable self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  stile_import_22(f0);
+  stile_import_23(f0);
 }
 
 _Static_assert(sizeof(stile_list_pollable) == 8, "layout");
@@ -1086,7 +1105,7 @@ _Static_assert(sizeof(stile_list_u32) == 8, "layout");
 _Static_assert(offsetof(stile_list_u32, len) == 4, "layout");
 _Static_assert(sizeof(uint32_t) == 4, "layout");
 __attribute__((import_module("stile:capability/poll@0.1.0"), import_name("poll")))
-extern void stile_import_23(uint32_t, uint32_t, uint32_t);
+extern void stile_import_24(uint32_t, uint32_t, uint32_t);
 stile_list_u32 stile_poll(stile_list_pollable pollables) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1096,18 +1115,18 @@ stile_list_u32 stile_poll(stile_list_pollable pollables) {
   stile_list_u32 result;
   _Static_assert(sizeof result == 8, "layout");
   f2 = (uint32_t)(uintptr_t)&result;
-  stile_import_23(f0, f1, f2);
+  stile_import_24(f0, f1, f2);
   return result;
 }
 
 __attribute__((import_module("stile:capability/poll@0.1.0"), import_name("park")))
-extern uint32_t stile_import_24(uint32_t, uint32_t);
+extern uint32_t stile_import_25(uint32_t, uint32_t);
 bool stile_park(stile_list_pollable pollables) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
   f0 = (uint32_t)(uintptr_t)pollables.data;
   f1 = pollables.len;
-  return stile_import_24(f0, f1) != 0;
+  return stile_import_25(f0, f1) != 0;
 }
 
 _Static_assert(sizeof(stile_browser_page) == 20, "layout");
@@ -1119,15 +1138,15 @@ _Static_assert(offsetof(stile_browser_awaited, value) == 4, "layout");
 _Static_assert(sizeof(stile_browser_outcome) == 24, "layout");
 _Static_assert(offsetof(stile_browser_outcome, value) == 4, "layout");
 __attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[resource-drop]session")))
-extern void stile_import_25(uint32_t);
-void stile_browser_session_drop(stile_browser_session self) { stile_import_25(self.handle); }
+extern void stile_import_26(uint32_t);
+void stile_browser_session_drop(stile_browser_session self) { stile_import_26(self.handle); }
 
 __attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[resource-drop]pending")))
-extern void stile_import_26(uint32_t);
-void stile_browser_pending_drop(stile_browser_pending self) { stile_import_26(self.handle); }
+extern void stile_import_27(uint32_t);
+void stile_browser_pending_drop(stile_browser_pending self) { stile_import_27(self.handle); }
 
 __attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]session.open")))
-extern void stile_import_27(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_28(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_browser_session_open(stile_browser_session self, stile_string url, stile_browser_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1139,14 +1158,14 @@ bool stile_browser_session_open(stile_browser_session self, stile_string url, st
   struct { bool failed; union { stile_browser_pending ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_27(f0, f1, f2, f3);
+  stile_import_28(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]session.click")))
-extern void stile_import_28(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_29(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_browser_session_click(stile_browser_session self, stile_string selector, stile_browser_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1158,14 +1177,14 @@ bool stile_browser_session_click(stile_browser_session self, stile_string select
   struct { bool failed; union { stile_browser_pending ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_28(f0, f1, f2, f3);
+  stile_import_29(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]session.fill")))
-extern void stile_import_29(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_30(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_browser_session_fill(stile_browser_session self, stile_string selector, stile_string text, stile_browser_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1181,14 +1200,14 @@ bool stile_browser_session_fill(stile_browser_session self, stile_string selecto
   struct { bool failed; union { stile_browser_pending ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_29(f0, f1, f2, f3, f4, f5);
+  stile_import_30(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]session.press")))
-extern void stile_import_30(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_31(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_browser_session_press(stile_browser_session self, stile_string key, stile_browser_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1200,14 +1219,14 @@ bool stile_browser_session_press(stile_browser_session self, stile_string key, s
   struct { bool failed; union { stile_browser_pending ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_30(f0, f1, f2, f3);
+  stile_import_31(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]session.wait-for")))
-extern void stile_import_31(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_32(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_browser_session_wait_for(stile_browser_session self, const stile_browser_awaited *what, stile_browser_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1233,7 +1252,7 @@ bool stile_browser_session_wait_for(stile_browser_session self, const stile_brow
   struct { bool failed; union { stile_browser_pending ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_31(f0, f1, f2, f3, f4);
+  stile_import_32(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
@@ -1242,31 +1261,8 @@ bool stile_browser_session_wait_for(stile_browser_session self, const stile_brow
 _Static_assert(sizeof(stile_option_string) == 12, "layout");
 _Static_assert(offsetof(stile_option_string, value) == 4, "layout");
 __attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]session.text")))
-extern void stile_import_32(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
-bool stile_browser_session_text(stile_browser_session self, const stile_string *selector, stile_browser_pending *out, stile_error *error) {
-  uint32_t f0 = 0;
-  uint32_t f1 = 0;
-  uint32_t f2 = 0;
-  uint32_t f3 = 0;
-  uint32_t f4 = 0;
-  f0 = self.handle;
-  if (selector) {
-  f1 = 1;
-  f2 = (uint32_t)(uintptr_t)(*selector).data;
-  f3 = (*selector).len;
-  }
-  struct { bool failed; union { stile_browser_pending ok; stile_error error; } value; } result;
-  _Static_assert(sizeof result == 48, "layout");
-  f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_32(f0, f1, f2, f3, f4);
-  if (result.failed && error) *error = result.value.error;
-  if (!result.failed) *out = result.value.ok;
-  return !result.failed;
-}
-
-__attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]session.html")))
 extern void stile_import_33(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
-bool stile_browser_session_html(stile_browser_session self, const stile_string *selector, stile_browser_pending *out, stile_error *error) {
+bool stile_browser_session_text(stile_browser_session self, const stile_string *selector, stile_browser_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
   uint32_t f2 = 0;
@@ -1287,8 +1283,31 @@ bool stile_browser_session_html(stile_browser_session self, const stile_string *
   return !result.failed;
 }
 
+__attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]session.html")))
+extern void stile_import_34(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+bool stile_browser_session_html(stile_browser_session self, const stile_string *selector, stile_browser_pending *out, stile_error *error) {
+  uint32_t f0 = 0;
+  uint32_t f1 = 0;
+  uint32_t f2 = 0;
+  uint32_t f3 = 0;
+  uint32_t f4 = 0;
+  f0 = self.handle;
+  if (selector) {
+  f1 = 1;
+  f2 = (uint32_t)(uintptr_t)(*selector).data;
+  f3 = (*selector).len;
+  }
+  struct { bool failed; union { stile_browser_pending ok; stile_error error; } value; } result;
+  _Static_assert(sizeof result == 48, "layout");
+  f4 = (uint32_t)(uintptr_t)&result;
+  stile_import_34(f0, f1, f2, f3, f4);
+  if (result.failed && error) *error = result.value.error;
+  if (!result.failed) *out = result.value.ok;
+  return !result.failed;
+}
+
 __attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]session.markdown")))
-extern void stile_import_34(uint32_t, uint32_t);
+extern void stile_import_35(uint32_t, uint32_t);
 bool stile_browser_session_markdown(stile_browser_session self, stile_browser_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1296,14 +1315,14 @@ bool stile_browser_session_markdown(stile_browser_session self, stile_browser_pe
   struct { bool failed; union { stile_browser_pending ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_34(f0, f1);
+  stile_import_35(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]session.evaluate")))
-extern void stile_import_35(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_36(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_browser_session_evaluate(stile_browser_session self, stile_string code, stile_string arguments, stile_browser_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1319,14 +1338,14 @@ bool stile_browser_session_evaluate(stile_browser_session self, stile_string cod
   struct { bool failed; union { stile_browser_pending ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_35(f0, f1, f2, f3, f4, f5);
+  stile_import_36(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]session.screenshot")))
-extern void stile_import_36(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_37(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_browser_session_screenshot(stile_browser_session self, bool full_page, const stile_string *selector, stile_browser_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1344,30 +1363,15 @@ bool stile_browser_session_screenshot(stile_browser_session self, bool full_page
   struct { bool failed; union { stile_browser_pending ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_36(f0, f1, f2, f3, f4, f5);
+  stile_import_37(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]session.pdf")))
-extern void stile_import_37(uint32_t, uint32_t);
-bool stile_browser_session_pdf(stile_browser_session self, stile_browser_pending *out, stile_error *error) {
-  uint32_t f0 = 0;
-  uint32_t f1 = 0;
-  f0 = self.handle;
-  struct { bool failed; union { stile_browser_pending ok; stile_error error; } value; } result;
-  _Static_assert(sizeof result == 48, "layout");
-  f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_37(f0, f1);
-  if (result.failed && error) *error = result.value.error;
-  if (!result.failed) *out = result.value.ok;
-  return !result.failed;
-}
-
-__attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]session.download")))
 extern void stile_import_38(uint32_t, uint32_t);
-bool stile_browser_session_download(stile_browser_session self, stile_browser_pending *out, stile_error *error) {
+bool stile_browser_session_pdf(stile_browser_session self, stile_browser_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
   f0 = self.handle;
@@ -1380,9 +1384,9 @@ bool stile_browser_session_download(stile_browser_session self, stile_browser_pe
   return !result.failed;
 }
 
-__attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]session.leave")))
+__attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]session.download")))
 extern void stile_import_39(uint32_t, uint32_t);
-bool stile_browser_session_leave(stile_browser_session self, stile_browser_pending *out, stile_error *error) {
+bool stile_browser_session_download(stile_browser_session self, stile_browser_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
   f0 = self.handle;
@@ -1395,16 +1399,31 @@ bool stile_browser_session_leave(stile_browser_session self, stile_browser_pendi
   return !result.failed;
 }
 
+__attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]session.leave")))
+extern void stile_import_40(uint32_t, uint32_t);
+bool stile_browser_session_leave(stile_browser_session self, stile_browser_pending *out, stile_error *error) {
+  uint32_t f0 = 0;
+  uint32_t f1 = 0;
+  f0 = self.handle;
+  struct { bool failed; union { stile_browser_pending ok; stile_error error; } value; } result;
+  _Static_assert(sizeof result == 48, "layout");
+  f1 = (uint32_t)(uintptr_t)&result;
+  stile_import_40(f0, f1);
+  if (result.failed && error) *error = result.value.error;
+  if (!result.failed) *out = result.value.ok;
+  return !result.failed;
+}
+
 __attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]pending.subscribe")))
-extern uint32_t stile_import_40(uint32_t);
+extern uint32_t stile_import_41(uint32_t);
 stile_pollable stile_browser_pending_subscribe(stile_browser_pending self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  return (stile_pollable){stile_import_40(f0)};
+  return (stile_pollable){stile_import_41(f0)};
 }
 
 __attribute__((import_module("stile:capability/browser@0.1.0"), import_name("[method]pending.take")))
-extern void stile_import_41(uint32_t, uint32_t);
+extern void stile_import_42(uint32_t, uint32_t);
 bool stile_browser_pending_take(stile_browser_pending self, stile_browser_outcome *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1412,14 +1431,14 @@ bool stile_browser_pending_take(stile_browser_pending self, stile_browser_outcom
   struct { bool failed; union { stile_browser_outcome ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_41(f0, f1);
+  stile_import_42(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/browser@0.1.0"), import_name("get")))
-extern void stile_import_42(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_43(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_browser(stile_env self, stile_string name, stile_browser_session *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1431,14 +1450,14 @@ bool stile_env_browser(stile_env self, stile_string name, stile_browser_session 
   struct { bool failed; union { stile_browser_session ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_42(f0, f1, f2, f3);
+  stile_import_43(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/browser@0.1.0"), import_name("put")))
-extern void stile_import_43(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_44(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_browser(stile_env self, stile_string name, stile_browser_session session, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1452,43 +1471,43 @@ bool stile_env_put_browser(stile_env self, stile_string name, stile_browser_sess
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_43(f0, f1, f2, f3, f4);
+  stile_import_44(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/clock@0.1.0"), import_name("[resource-drop]clock")))
-extern void stile_import_44(uint32_t);
-void stile_clock_drop(stile_clock self) { stile_import_44(self.handle); }
+extern void stile_import_45(uint32_t);
+void stile_clock_drop(stile_clock self) { stile_import_45(self.handle); }
 
 __attribute__((import_module("stile:capability/clock@0.1.0"), import_name("[method]clock.now")))
-extern uint64_t stile_import_45(uint32_t);
-uint64_t stile_clock_now(stile_clock self) {
-  uint32_t f0 = 0;
-  f0 = self.handle;
-  return (uint64_t)stile_import_45(f0);
-}
-
-__attribute__((import_module("stile:capability/clock@0.1.0"), import_name("[method]clock.monotonic")))
 extern uint64_t stile_import_46(uint32_t);
-uint64_t stile_clock_monotonic(stile_clock self) {
+uint64_t stile_clock_now(stile_clock self) {
   uint32_t f0 = 0;
   f0 = self.handle;
   return (uint64_t)stile_import_46(f0);
 }
 
+__attribute__((import_module("stile:capability/clock@0.1.0"), import_name("[method]clock.monotonic")))
+extern uint64_t stile_import_47(uint32_t);
+uint64_t stile_clock_monotonic(stile_clock self) {
+  uint32_t f0 = 0;
+  f0 = self.handle;
+  return (uint64_t)stile_import_47(f0);
+}
+
 __attribute__((import_module("stile:capability/clock@0.1.0"), import_name("[method]clock.subscribe")))
-extern uint32_t stile_import_47(uint32_t, uint64_t);
+extern uint32_t stile_import_48(uint32_t, uint64_t);
 stile_pollable stile_clock_subscribe(stile_clock self, uint64_t nanoseconds) {
   uint32_t f0 = 0;
   uint64_t f1 = 0;
   f0 = self.handle;
   f1 = (uint64_t)nanoseconds;
-  return (stile_pollable){stile_import_47(f0, f1)};
+  return (stile_pollable){stile_import_48(f0, f1)};
 }
 
 __attribute__((import_module("stile:capability/clock@0.1.0"), import_name("get")))
-extern void stile_import_48(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_49(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_clock(stile_env self, stile_string name, stile_clock *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1500,14 +1519,14 @@ bool stile_env_clock(stile_env self, stile_string name, stile_clock *out, stile_
   struct { bool failed; union { stile_clock ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_48(f0, f1, f2, f3);
+  stile_import_49(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/clock@0.1.0"), import_name("put")))
-extern void stile_import_49(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_50(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_clock(stile_env self, stile_string name, stile_clock clock, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1521,7 +1540,7 @@ bool stile_env_put_clock(stile_env self, stile_string name, stile_clock clock, s
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_49(f0, f1, f2, f3, f4);
+  stile_import_50(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -1535,15 +1554,15 @@ _Static_assert(offsetof(stile_code_failure, name) == 0, "layout");
 _Static_assert(offsetof(stile_code_failure, message) == 8, "layout");
 _Static_assert(offsetof(stile_code_failure, stack) == 16, "layout");
 __attribute__((import_module("stile:capability/code@0.1.0"), import_name("[resource-drop]runner")))
-extern void stile_import_50(uint32_t);
-void stile_code_runner_drop(stile_code_runner self) { stile_import_50(self.handle); }
+extern void stile_import_51(uint32_t);
+void stile_code_runner_drop(stile_code_runner self) { stile_import_51(self.handle); }
 
 __attribute__((import_module("stile:capability/code@0.1.0"), import_name("[resource-drop]pending")))
-extern void stile_import_51(uint32_t);
-void stile_code_pending_drop(stile_code_pending self) { stile_import_51(self.handle); }
+extern void stile_import_52(uint32_t);
+void stile_code_pending_drop(stile_code_pending self) { stile_import_52(self.handle); }
 
 __attribute__((import_module("stile:capability/code@0.1.0"), import_name("[method]runner.start")))
-extern void stile_import_52(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_53(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_code_runner_start(stile_code_runner self, stile_string code, stile_string name, stile_string input, stile_env env, stile_code_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1565,22 +1584,22 @@ bool stile_code_runner_start(stile_code_runner self, stile_string code, stile_st
   struct { bool failed; union { stile_code_pending ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f8 = (uint32_t)(uintptr_t)&result;
-  stile_import_52(f0, f1, f2, f3, f4, f5, f6, f7, f8);
+  stile_import_53(f0, f1, f2, f3, f4, f5, f6, f7, f8);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/code@0.1.0"), import_name("[method]pending.subscribe")))
-extern uint32_t stile_import_53(uint32_t);
+extern uint32_t stile_import_54(uint32_t);
 stile_pollable stile_code_pending_subscribe(stile_code_pending self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  return (stile_pollable){stile_import_53(f0)};
+  return (stile_pollable){stile_import_54(f0)};
 }
 
 __attribute__((import_module("stile:capability/code@0.1.0"), import_name("[method]pending.take")))
-extern void stile_import_54(uint32_t, uint32_t);
+extern void stile_import_55(uint32_t, uint32_t);
 bool stile_code_pending_take(stile_code_pending self, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1588,7 +1607,7 @@ bool stile_code_pending_take(stile_code_pending self, stile_string *out, stile_e
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_54(f0, f1);
+  stile_import_55(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
@@ -1597,7 +1616,7 @@ bool stile_code_pending_take(stile_code_pending self, stile_string *out, stile_e
 _Static_assert(sizeof(stile_option_code_failure) == 28, "layout");
 _Static_assert(offsetof(stile_option_code_failure, value) == 4, "layout");
 __attribute__((import_module("stile:capability/code@0.1.0"), import_name("[method]pending.thrown")))
-extern void stile_import_55(uint32_t, uint32_t);
+extern void stile_import_56(uint32_t, uint32_t);
 bool stile_code_pending_thrown(stile_code_pending self, stile_option_code_failure *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1605,7 +1624,7 @@ bool stile_code_pending_thrown(stile_code_pending self, stile_option_code_failur
   struct { bool failed; union { stile_option_code_failure ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_55(f0, f1);
+  stile_import_56(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
@@ -1615,7 +1634,7 @@ _Static_assert(sizeof(stile_list_code_line) == 8, "layout");
 _Static_assert(offsetof(stile_list_code_line, len) == 4, "layout");
 _Static_assert(sizeof(stile_code_line) == 12, "layout");
 __attribute__((import_module("stile:capability/code@0.1.0"), import_name("[method]pending.log")))
-extern void stile_import_56(uint32_t, uint32_t);
+extern void stile_import_57(uint32_t, uint32_t);
 bool stile_code_pending_log(stile_code_pending self, stile_list_code_line *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1623,14 +1642,14 @@ bool stile_code_pending_log(stile_code_pending self, stile_list_code_line *out, 
   struct { bool failed; union { stile_list_code_line ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_56(f0, f1);
+  stile_import_57(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/code@0.1.0"), import_name("get")))
-extern void stile_import_57(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_58(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_code(stile_env self, stile_string name, stile_code_runner *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1642,14 +1661,14 @@ bool stile_env_code(stile_env self, stile_string name, stile_code_runner *out, s
   struct { bool failed; union { stile_code_runner ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_57(f0, f1, f2, f3);
+  stile_import_58(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/code@0.1.0"), import_name("put")))
-extern void stile_import_58(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_59(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_code(stile_env self, stile_string name, stile_code_runner runner, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1663,18 +1682,18 @@ bool stile_env_put_code(stile_env self, stile_string name, stile_code_runner run
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_58(f0, f1, f2, f3, f4);
+  stile_import_59(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 _Static_assert(sizeof(stile_console_level) == 1, "layout");
 __attribute__((import_module("stile:capability/console@0.1.0"), import_name("[resource-drop]console")))
-extern void stile_import_59(uint32_t);
-void stile_console_drop(stile_console self) { stile_import_59(self.handle); }
+extern void stile_import_60(uint32_t);
+void stile_console_drop(stile_console self) { stile_import_60(self.handle); }
 
 __attribute__((import_module("stile:capability/console@0.1.0"), import_name("[method]console.log")))
-extern void stile_import_60(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_61(uint32_t, uint32_t, uint32_t, uint32_t);
 void stile_console_log(stile_console self, stile_console_level level, stile_string message) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1684,11 +1703,11 @@ void stile_console_log(stile_console self, stile_console_level level, stile_stri
   f1 = (uint32_t)level;
   f2 = (uint32_t)(uintptr_t)message.data;
   f3 = message.len;
-  stile_import_60(f0, f1, f2, f3);
+  stile_import_61(f0, f1, f2, f3);
 }
 
 __attribute__((import_module("stile:capability/console@0.1.0"), import_name("get")))
-extern void stile_import_61(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_62(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_console(stile_env self, stile_string name, stile_console *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1700,14 +1719,14 @@ bool stile_env_console(stile_env self, stile_string name, stile_console *out, st
   struct { bool failed; union { stile_console ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_61(f0, f1, f2, f3);
+  stile_import_62(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/console@0.1.0"), import_name("put")))
-extern void stile_import_62(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_63(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_console(stile_env self, stile_string name, stile_console console, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1721,7 +1740,7 @@ bool stile_env_put_console(stile_env self, stile_string name, stile_console cons
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_62(f0, f1, f2, f3, f4);
+  stile_import_63(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -1761,15 +1780,15 @@ _Static_assert(sizeof(stile_http_part) == 16, "layout");
 _Static_assert(offsetof(stile_http_part, offset) == 0, "layout");
 _Static_assert(offsetof(stile_http_part, len) == 8, "layout");
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[resource-drop]client")))
-extern void stile_import_63(uint32_t);
-void stile_http_client_drop(stile_http_client self) { stile_import_63(self.handle); }
+extern void stile_import_64(uint32_t);
+void stile_http_client_drop(stile_http_client self) { stile_import_64(self.handle); }
 
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[resource-drop]exchange")))
-extern void stile_import_64(uint32_t);
-void stile_http_exchange_drop(stile_http_exchange self) { stile_import_64(self.handle); }
+extern void stile_import_65(uint32_t);
+void stile_http_exchange_drop(stile_http_exchange self) { stile_import_65(self.handle); }
 
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[method]client.start")))
-extern void stile_import_65(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_66(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_http_client_start(stile_http_client self, const stile_http_request *request, stile_http_exchange *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1814,7 +1833,7 @@ bool stile_http_client_start(stile_http_client self, const stile_http_request *r
   struct { bool failed; union { stile_http_exchange ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f13 = (uint32_t)(uintptr_t)&result;
-  stile_import_65(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13);
+  stile_import_66(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
@@ -1824,7 +1843,7 @@ _Static_assert(sizeof(stile_list_http_rule) == 8, "layout");
 _Static_assert(offsetof(stile_list_http_rule, len) == 4, "layout");
 _Static_assert(sizeof(stile_http_rule) == 44, "layout");
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[method]client.narrow")))
-extern void stile_import_66(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_67(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_http_client_narrow(stile_http_client self, stile_list_http_rule rules, stile_http_client *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1836,14 +1855,14 @@ bool stile_http_client_narrow(stile_http_client self, stile_list_http_rule rules
   struct { bool failed; union { stile_http_client ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_66(f0, f1, f2, f3);
+  stile_import_67(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[method]client.rules")))
-extern void stile_import_67(uint32_t, uint32_t);
+extern void stile_import_68(uint32_t, uint32_t);
 stile_list_http_rule stile_http_client_rules(stile_http_client self) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1851,12 +1870,12 @@ stile_list_http_rule stile_http_client_rules(stile_http_client self) {
   stile_list_http_rule result;
   _Static_assert(sizeof result == 8, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_67(f0, f1);
+  stile_import_68(f0, f1);
   return result;
 }
 
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[method]exchange.subscribe")))
-extern uint32_t stile_import_68(uint32_t, uint32_t, uint64_t);
+extern uint32_t stile_import_69(uint32_t, uint32_t, uint64_t);
 stile_pollable stile_http_exchange_subscribe(stile_http_exchange self, const stile_http_stage *stage) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1868,11 +1887,11 @@ stile_pollable stile_http_exchange_subscribe(stile_http_exchange self, const sti
   f2 = (uint64_t)(*stage).value.body;
   break;
   }
-  return (stile_pollable){stile_import_68(f0, f1, f2)};
+  return (stile_pollable){stile_import_69(f0, f1, f2)};
 }
 
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[method]exchange.head")))
-extern void stile_import_69(uint32_t, uint32_t);
+extern void stile_import_70(uint32_t, uint32_t);
 bool stile_http_exchange_head(stile_http_exchange self, stile_http_head *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1880,14 +1899,14 @@ bool stile_http_exchange_head(stile_http_exchange self, stile_http_head *out, st
   struct { bool failed; union { stile_http_head ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_69(f0, f1);
+  stile_import_70(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[method]exchange.text")))
-extern void stile_import_70(uint32_t, uint64_t, uint32_t);
+extern void stile_import_71(uint32_t, uint64_t, uint32_t);
 bool stile_http_exchange_text(stile_http_exchange self, uint64_t max, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint64_t f1 = 0;
@@ -1897,7 +1916,7 @@ bool stile_http_exchange_text(stile_http_exchange self, uint64_t max, stile_stri
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f2 = (uint32_t)(uintptr_t)&result;
-  stile_import_70(f0, f1, f2);
+  stile_import_71(f0, f1, f2);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
@@ -1906,7 +1925,7 @@ bool stile_http_exchange_text(stile_http_exchange self, uint64_t max, stile_stri
 _Static_assert(sizeof(stile_option_http_part) == 24, "layout");
 _Static_assert(offsetof(stile_option_http_part, value) == 8, "layout");
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[method]exchange.blob")))
-extern void stile_import_71(uint32_t, uint32_t, uint64_t, uint32_t, uint32_t);
+extern void stile_import_72(uint32_t, uint32_t, uint64_t, uint32_t, uint32_t);
 bool stile_http_exchange_blob(stile_http_exchange self, const stile_http_part *part, stile_blob *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1922,14 +1941,14 @@ bool stile_http_exchange_blob(stile_http_exchange self, const stile_http_part *p
   struct { bool failed; union { stile_blob ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_71(f0, f1, f2, f3, f4);
+  stile_import_72(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("get")))
-extern void stile_import_72(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_73(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_http(stile_env self, stile_string name, stile_http_client *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1941,14 +1960,14 @@ bool stile_env_http(stile_env self, stile_string name, stile_http_client *out, s
   struct { bool failed; union { stile_http_client ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_72(f0, f1, f2, f3);
+  stile_import_73(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("put")))
-extern void stile_import_73(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_74(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_http(stile_env self, stile_string name, stile_http_client client, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1962,7 +1981,7 @@ bool stile_env_put_http(stile_env self, stile_string name, stile_http_client cli
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_73(f0, f1, f2, f3, f4);
+  stile_import_74(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -1977,11 +1996,11 @@ _Static_assert(sizeof(stile_kv_page) == 20, "layout");
 _Static_assert(offsetof(stile_kv_page, entries) == 0, "layout");
 _Static_assert(offsetof(stile_kv_page, cursor) == 8, "layout");
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("[resource-drop]bucket")))
-extern void stile_import_74(uint32_t);
-void stile_kv_bucket_drop(stile_kv_bucket self) { stile_import_74(self.handle); }
+extern void stile_import_75(uint32_t);
+void stile_kv_bucket_drop(stile_kv_bucket self) { stile_import_75(self.handle); }
 
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("[method]bucket.get")))
-extern void stile_import_75(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_76(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_kv_bucket_get(stile_kv_bucket self, stile_string key, stile_option_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1993,14 +2012,14 @@ bool stile_kv_bucket_get(stile_kv_bucket self, stile_string key, stile_option_st
   struct { bool failed; union { stile_option_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_75(f0, f1, f2, f3);
+  stile_import_76(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("[method]bucket.set")))
-extern void stile_import_76(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_77(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_kv_bucket_set(stile_kv_bucket self, stile_string key, stile_string value, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2016,13 +2035,13 @@ bool stile_kv_bucket_set(stile_kv_bucket self, stile_string key, stile_string va
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_76(f0, f1, f2, f3, f4, f5);
+  stile_import_77(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("[method]bucket.delete")))
-extern void stile_import_77(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_78(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_kv_bucket_delete(stile_kv_bucket self, stile_string key, bool *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2034,14 +2053,14 @@ bool stile_kv_bucket_delete(stile_kv_bucket self, stile_string key, bool *out, s
   struct { bool failed; union { bool ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_77(f0, f1, f2, f3);
+  stile_import_78(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("[method]bucket.list")))
-extern void stile_import_78(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_79(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_kv_bucket_list(stile_kv_bucket self, stile_string prefix, uint32_t limit, const stile_string *cursor, stile_kv_page *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2063,14 +2082,14 @@ bool stile_kv_bucket_list(stile_kv_bucket self, stile_string prefix, uint32_t li
   struct { bool failed; union { stile_kv_page ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f7 = (uint32_t)(uintptr_t)&result;
-  stile_import_78(f0, f1, f2, f3, f4, f5, f6, f7);
+  stile_import_79(f0, f1, f2, f3, f4, f5, f6, f7);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("[method]bucket.increment")))
-extern void stile_import_79(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
+extern void stile_import_80(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
 bool stile_kv_bucket_increment(stile_kv_bucket self, stile_string key, int64_t delta, int64_t *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2084,14 +2103,14 @@ bool stile_kv_bucket_increment(stile_kv_bucket self, stile_string key, int64_t d
   struct { bool failed; union { int64_t ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_79(f0, f1, f2, f3, f4);
+  stile_import_80(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("[method]bucket.compare-and-set")))
-extern void stile_import_80(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_81(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_kv_bucket_compare_and_set(stile_kv_bucket self, stile_string key, const stile_string *expected, const stile_string *value, bool *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2119,14 +2138,14 @@ bool stile_kv_bucket_compare_and_set(stile_kv_bucket self, stile_string key, con
   struct { bool failed; union { bool ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f9 = (uint32_t)(uintptr_t)&result;
-  stile_import_80(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9);
+  stile_import_81(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("get")))
-extern void stile_import_81(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_82(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_kv(stile_env self, stile_string name, stile_kv_bucket *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2138,14 +2157,14 @@ bool stile_env_kv(stile_env self, stile_string name, stile_kv_bucket *out, stile
   struct { bool failed; union { stile_kv_bucket ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_81(f0, f1, f2, f3);
+  stile_import_82(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("put")))
-extern void stile_import_82(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_83(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_kv(stile_env self, stile_string name, stile_kv_bucket bucket, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2159,25 +2178,25 @@ bool stile_env_put_kv(stile_env self, stile_string name, stile_kv_bucket bucket,
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_82(f0, f1, f2, f3, f4);
+  stile_import_83(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/random@0.1.0"), import_name("[resource-drop]random")))
-extern void stile_import_83(uint32_t);
-void stile_random_drop(stile_random self) { stile_import_83(self.handle); }
+extern void stile_import_84(uint32_t);
+void stile_random_drop(stile_random self) { stile_import_84(self.handle); }
 
 __attribute__((import_module("stile:capability/random@0.1.0"), import_name("[method]random.u64")))
-extern uint64_t stile_import_84(uint32_t);
+extern uint64_t stile_import_85(uint32_t);
 uint64_t stile_random_u64(stile_random self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  return (uint64_t)stile_import_84(f0);
+  return (uint64_t)stile_import_85(f0);
 }
 
 __attribute__((import_module("stile:capability/random@0.1.0"), import_name("[method]random.bytes")))
-extern void stile_import_85(uint32_t, uint32_t, uint32_t);
+extern void stile_import_86(uint32_t, uint32_t, uint32_t);
 bool stile_random_bytes(stile_random self, uint32_t length, stile_bytes *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2187,14 +2206,14 @@ bool stile_random_bytes(stile_random self, uint32_t length, stile_bytes *out, st
   struct { bool failed; union { stile_bytes ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f2 = (uint32_t)(uintptr_t)&result;
-  stile_import_85(f0, f1, f2);
+  stile_import_86(f0, f1, f2);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/random@0.1.0"), import_name("get")))
-extern void stile_import_86(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_87(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_random(stile_env self, stile_string name, stile_random *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2206,14 +2225,14 @@ bool stile_env_random(stile_env self, stile_string name, stile_random *out, stil
   struct { bool failed; union { stile_random ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_86(f0, f1, f2, f3);
+  stile_import_87(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/random@0.1.0"), import_name("put")))
-extern void stile_import_87(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_88(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_random(stile_env self, stile_string name, stile_random random, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2227,7 +2246,7 @@ bool stile_env_put_random(stile_env self, stile_string name, stile_random random
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_87(f0, f1, f2, f3, f4);
+  stile_import_88(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -2285,11 +2304,11 @@ _Static_assert(offsetof(stile_workspace_snapshot, taken) == 8, "layout");
 _Static_assert(offsetof(stile_workspace_snapshot, files) == 16, "layout");
 _Static_assert(offsetof(stile_workspace_snapshot, bytes) == 24, "layout");
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[resource-drop]directory")))
-extern void stile_import_88(uint32_t);
-void stile_workspace_directory_drop(stile_workspace_directory self) { stile_import_88(self.handle); }
+extern void stile_import_89(uint32_t);
+void stile_workspace_directory_drop(stile_workspace_directory self) { stile_import_89(self.handle); }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read")))
-extern void stile_import_89(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_90(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_read(stile_workspace_directory self, stile_string path, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2301,14 +2320,14 @@ bool stile_workspace_directory_read(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_89(f0, f1, f2, f3);
+  stile_import_90(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-with-digest")))
-extern void stile_import_90(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
+extern void stile_import_91(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
 bool stile_workspace_directory_read_with_digest(stile_workspace_directory self, stile_string path, uint64_t max, stile_workspace_whole *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2322,14 +2341,14 @@ bool stile_workspace_directory_read_with_digest(stile_workspace_directory self, 
   struct { bool failed; union { stile_workspace_whole ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_90(f0, f1, f2, f3, f4);
+  stile_import_91(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-lines")))
-extern void stile_import_91(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_92(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_read_lines(stile_workspace_directory self, stile_string path, uint32_t from, const uint32_t *to, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2349,14 +2368,14 @@ bool stile_workspace_directory_read_lines(stile_workspace_directory self, stile_
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f6 = (uint32_t)(uintptr_t)&result;
-  stile_import_91(f0, f1, f2, f3, f4, f5, f6);
+  stile_import_92(f0, f1, f2, f3, f4, f5, f6);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-bytes")))
-extern void stile_import_92(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t, uint32_t);
+extern void stile_import_93(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t, uint32_t);
 bool stile_workspace_directory_read_bytes(stile_workspace_directory self, stile_string path, uint64_t offset, uint32_t length, stile_bytes *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2372,14 +2391,14 @@ bool stile_workspace_directory_read_bytes(stile_workspace_directory self, stile_
   struct { bool failed; union { stile_bytes ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_92(f0, f1, f2, f3, f4, f5);
+  stile_import_93(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-blob")))
-extern void stile_import_93(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_94(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_read_blob(stile_workspace_directory self, stile_string path, stile_blob *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2391,14 +2410,14 @@ bool stile_workspace_directory_read_blob(stile_workspace_directory self, stile_s
   struct { bool failed; union { stile_blob ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_93(f0, f1, f2, f3);
+  stile_import_94(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.write")))
-extern void stile_import_94(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_95(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_write(stile_workspace_directory self, stile_string path, stile_string text, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2414,13 +2433,13 @@ bool stile_workspace_directory_write(stile_workspace_directory self, stile_strin
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_94(f0, f1, f2, f3, f4, f5);
+  stile_import_95(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.write-bytes")))
-extern void stile_import_95(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_96(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_write_bytes(stile_workspace_directory self, stile_string path, stile_bytes bytes, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2436,13 +2455,13 @@ bool stile_workspace_directory_write_bytes(stile_workspace_directory self, stile
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_95(f0, f1, f2, f3, f4, f5);
+  stile_import_96(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.write-blob")))
-extern void stile_import_96(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_97(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_write_blob(stile_workspace_directory self, stile_string path, stile_blob source, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2456,13 +2475,13 @@ bool stile_workspace_directory_write_blob(stile_workspace_directory self, stile_
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_96(f0, f1, f2, f3, f4);
+  stile_import_97(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.replace")))
-extern void stile_import_97(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_98(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_replace(stile_workspace_directory self, stile_string path, stile_string text, const stile_string *digest, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2486,14 +2505,14 @@ bool stile_workspace_directory_replace(stile_workspace_directory self, stile_str
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f8 = (uint32_t)(uintptr_t)&result;
-  stile_import_97(f0, f1, f2, f3, f4, f5, f6, f7, f8);
+  stile_import_98(f0, f1, f2, f3, f4, f5, f6, f7, f8);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.append")))
-extern void stile_import_98(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_99(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_append(stile_workspace_directory self, stile_string path, stile_string text, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2509,13 +2528,13 @@ bool stile_workspace_directory_append(stile_workspace_directory self, stile_stri
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_98(f0, f1, f2, f3, f4, f5);
+  stile_import_99(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.append-bytes")))
-extern void stile_import_99(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_100(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_append_bytes(stile_workspace_directory self, stile_string path, stile_bytes bytes, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2531,7 +2550,7 @@ bool stile_workspace_directory_append_bytes(stile_workspace_directory self, stil
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_99(f0, f1, f2, f3, f4, f5);
+  stile_import_100(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -2540,7 +2559,7 @@ _Static_assert(sizeof(stile_list_workspace_replacement) == 8, "layout");
 _Static_assert(offsetof(stile_list_workspace_replacement, len) == 4, "layout");
 _Static_assert(sizeof(stile_workspace_replacement) == 16, "layout");
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.edit")))
-extern void stile_import_100(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_101(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_edit(stile_workspace_directory self, stile_string path, stile_list_workspace_replacement replacements, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2556,13 +2575,13 @@ bool stile_workspace_directory_edit(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_100(f0, f1, f2, f3, f4, f5);
+  stile_import_101(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.list")))
-extern void stile_import_101(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_102(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_list(stile_workspace_directory self, stile_string path, uint32_t limit, const stile_string *cursor, stile_workspace_page *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2584,14 +2603,14 @@ bool stile_workspace_directory_list(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_workspace_page ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f7 = (uint32_t)(uintptr_t)&result;
-  stile_import_101(f0, f1, f2, f3, f4, f5, f6, f7);
+  stile_import_102(f0, f1, f2, f3, f4, f5, f6, f7);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.find")))
-extern void stile_import_102(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_103(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_find(stile_workspace_directory self, stile_string glob, uint32_t limit, const stile_string *cursor, stile_workspace_found *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2613,14 +2632,14 @@ bool stile_workspace_directory_find(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_workspace_found ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f7 = (uint32_t)(uintptr_t)&result;
-  stile_import_102(f0, f1, f2, f3, f4, f5, f6, f7);
+  stile_import_103(f0, f1, f2, f3, f4, f5, f6, f7);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.grep")))
-extern void stile_import_103(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_104(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_grep(stile_workspace_directory self, stile_string pattern, const stile_workspace_search *search, uint32_t limit, const stile_string *cursor, stile_workspace_matches *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2652,14 +2671,14 @@ bool stile_workspace_directory_grep(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_workspace_matches ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f12 = (uint32_t)(uintptr_t)&result;
-  stile_import_103(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12);
+  stile_import_104(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.diff")))
-extern void stile_import_104(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_105(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_diff(stile_workspace_directory self, stile_string before, stile_string after, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2675,14 +2694,14 @@ bool stile_workspace_directory_diff(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_104(f0, f1, f2, f3, f4, f5);
+  stile_import_105(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.diff-revision")))
-extern void stile_import_105(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
+extern void stile_import_106(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
 bool stile_workspace_directory_diff_revision(stile_workspace_directory self, stile_string path, uint64_t revision, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2696,14 +2715,14 @@ bool stile_workspace_directory_diff_revision(stile_workspace_directory self, sti
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_105(f0, f1, f2, f3, f4);
+  stile_import_106(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.stat")))
-extern void stile_import_106(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_107(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_stat(stile_workspace_directory self, stile_string path, stile_workspace_status *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2715,14 +2734,14 @@ bool stile_workspace_directory_stat(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_workspace_status ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_106(f0, f1, f2, f3);
+  stile_import_107(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.set-mode")))
-extern void stile_import_107(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_108(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_set_mode(stile_workspace_directory self, stile_string path, uint32_t mode, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2736,13 +2755,13 @@ bool stile_workspace_directory_set_mode(stile_workspace_directory self, stile_st
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_107(f0, f1, f2, f3, f4);
+  stile_import_108(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.make-link")))
-extern void stile_import_108(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_109(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_make_link(stile_workspace_directory self, stile_string path, stile_string target, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2758,13 +2777,13 @@ bool stile_workspace_directory_make_link(stile_workspace_directory self, stile_s
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_108(f0, f1, f2, f3, f4, f5);
+  stile_import_109(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-link")))
-extern void stile_import_109(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_110(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_read_link(stile_workspace_directory self, stile_string path, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2776,14 +2795,14 @@ bool stile_workspace_directory_read_link(stile_workspace_directory self, stile_s
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_109(f0, f1, f2, f3);
+  stile_import_110(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.make-directory")))
-extern void stile_import_110(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_111(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_make_directory(stile_workspace_directory self, stile_string path, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2795,36 +2814,14 @@ bool stile_workspace_directory_make_directory(stile_workspace_directory self, st
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_110(f0, f1, f2, f3);
+  stile_import_111(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.move")))
-extern void stile_import_111(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
-bool stile_workspace_directory_move(stile_workspace_directory self, stile_string source, stile_string target, stile_error *error) {
-  uint32_t f0 = 0;
-  uint32_t f1 = 0;
-  uint32_t f2 = 0;
-  uint32_t f3 = 0;
-  uint32_t f4 = 0;
-  uint32_t f5 = 0;
-  f0 = self.handle;
-  f1 = (uint32_t)(uintptr_t)source.data;
-  f2 = source.len;
-  f3 = (uint32_t)(uintptr_t)target.data;
-  f4 = target.len;
-  struct { bool failed; union { stile_error error; } value; } result;
-  _Static_assert(sizeof result == 48, "layout");
-  f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_111(f0, f1, f2, f3, f4, f5);
-  if (result.failed && error) *error = result.value.error;
-  return !result.failed;
-}
-
-__attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.copy")))
 extern void stile_import_112(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
-bool stile_workspace_directory_copy(stile_workspace_directory self, stile_string source, stile_string target, stile_error *error) {
+bool stile_workspace_directory_move(stile_workspace_directory self, stile_string source, stile_string target, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
   uint32_t f2 = 0;
@@ -2844,8 +2841,30 @@ bool stile_workspace_directory_copy(stile_workspace_directory self, stile_string
   return !result.failed;
 }
 
+__attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.copy")))
+extern void stile_import_113(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+bool stile_workspace_directory_copy(stile_workspace_directory self, stile_string source, stile_string target, stile_error *error) {
+  uint32_t f0 = 0;
+  uint32_t f1 = 0;
+  uint32_t f2 = 0;
+  uint32_t f3 = 0;
+  uint32_t f4 = 0;
+  uint32_t f5 = 0;
+  f0 = self.handle;
+  f1 = (uint32_t)(uintptr_t)source.data;
+  f2 = source.len;
+  f3 = (uint32_t)(uintptr_t)target.data;
+  f4 = target.len;
+  struct { bool failed; union { stile_error error; } value; } result;
+  _Static_assert(sizeof result == 48, "layout");
+  f5 = (uint32_t)(uintptr_t)&result;
+  stile_import_113(f0, f1, f2, f3, f4, f5);
+  if (result.failed && error) *error = result.value.error;
+  return !result.failed;
+}
+
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.remove")))
-extern void stile_import_113(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_114(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_remove(stile_workspace_directory self, stile_string path, bool recursive, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2859,7 +2878,7 @@ bool stile_workspace_directory_remove(stile_workspace_directory self, stile_stri
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_113(f0, f1, f2, f3, f4);
+  stile_import_114(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -2868,7 +2887,7 @@ _Static_assert(sizeof(stile_list_workspace_revision) == 8, "layout");
 _Static_assert(offsetof(stile_list_workspace_revision, len) == 4, "layout");
 _Static_assert(sizeof(stile_workspace_revision) == 24, "layout");
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.history")))
-extern void stile_import_114(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_115(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_history(stile_workspace_directory self, stile_string path, stile_list_workspace_revision *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2880,14 +2899,14 @@ bool stile_workspace_directory_history(stile_workspace_directory self, stile_str
   struct { bool failed; union { stile_list_workspace_revision ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_114(f0, f1, f2, f3);
+  stile_import_115(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-revision")))
-extern void stile_import_115(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
+extern void stile_import_116(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
 bool stile_workspace_directory_read_revision(stile_workspace_directory self, stile_string path, uint64_t revision, stile_blob *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2901,14 +2920,14 @@ bool stile_workspace_directory_read_revision(stile_workspace_directory self, sti
   struct { bool failed; union { stile_blob ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_115(f0, f1, f2, f3, f4);
+  stile_import_116(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.restore")))
-extern void stile_import_116(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
+extern void stile_import_117(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
 bool stile_workspace_directory_restore(stile_workspace_directory self, stile_string path, uint64_t revision, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2922,13 +2941,13 @@ bool stile_workspace_directory_restore(stile_workspace_directory self, stile_str
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_116(f0, f1, f2, f3, f4);
+  stile_import_117(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.snapshot")))
-extern void stile_import_117(uint32_t, uint32_t);
+extern void stile_import_118(uint32_t, uint32_t);
 bool stile_workspace_directory_snapshot(stile_workspace_directory self, uint64_t *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2936,7 +2955,7 @@ bool stile_workspace_directory_snapshot(stile_workspace_directory self, uint64_t
   struct { bool failed; union { uint64_t ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_117(f0, f1);
+  stile_import_118(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
@@ -2946,7 +2965,7 @@ _Static_assert(sizeof(stile_list_workspace_snapshot) == 8, "layout");
 _Static_assert(offsetof(stile_list_workspace_snapshot, len) == 4, "layout");
 _Static_assert(sizeof(stile_workspace_snapshot) == 32, "layout");
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.snapshots")))
-extern void stile_import_118(uint32_t, uint32_t);
+extern void stile_import_119(uint32_t, uint32_t);
 bool stile_workspace_directory_snapshots(stile_workspace_directory self, stile_list_workspace_snapshot *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2954,31 +2973,15 @@ bool stile_workspace_directory_snapshots(stile_workspace_directory self, stile_l
   struct { bool failed; union { stile_list_workspace_snapshot ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_118(f0, f1);
+  stile_import_119(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.restore-snapshot")))
-extern void stile_import_119(uint32_t, uint64_t, uint32_t);
-bool stile_workspace_directory_restore_snapshot(stile_workspace_directory self, uint64_t id, stile_error *error) {
-  uint32_t f0 = 0;
-  uint64_t f1 = 0;
-  uint32_t f2 = 0;
-  f0 = self.handle;
-  f1 = (uint64_t)id;
-  struct { bool failed; union { stile_error error; } value; } result;
-  _Static_assert(sizeof result == 48, "layout");
-  f2 = (uint32_t)(uintptr_t)&result;
-  stile_import_119(f0, f1, f2);
-  if (result.failed && error) *error = result.value.error;
-  return !result.failed;
-}
-
-__attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.remove-snapshot")))
 extern void stile_import_120(uint32_t, uint64_t, uint32_t);
-bool stile_workspace_directory_remove_snapshot(stile_workspace_directory self, uint64_t id, stile_error *error) {
+bool stile_workspace_directory_restore_snapshot(stile_workspace_directory self, uint64_t id, stile_error *error) {
   uint32_t f0 = 0;
   uint64_t f1 = 0;
   uint32_t f2 = 0;
@@ -2992,8 +2995,24 @@ bool stile_workspace_directory_remove_snapshot(stile_workspace_directory self, u
   return !result.failed;
 }
 
+__attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.remove-snapshot")))
+extern void stile_import_121(uint32_t, uint64_t, uint32_t);
+bool stile_workspace_directory_remove_snapshot(stile_workspace_directory self, uint64_t id, stile_error *error) {
+  uint32_t f0 = 0;
+  uint64_t f1 = 0;
+  uint32_t f2 = 0;
+  f0 = self.handle;
+  f1 = (uint64_t)id;
+  struct { bool failed; union { stile_error error; } value; } result;
+  _Static_assert(sizeof result == 48, "layout");
+  f2 = (uint32_t)(uintptr_t)&result;
+  stile_import_121(f0, f1, f2);
+  if (result.failed && error) *error = result.value.error;
+  return !result.failed;
+}
+
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.subdirectory")))
-extern void stile_import_121(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_122(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_subdirectory(stile_workspace_directory self, stile_string path, stile_workspace_directory *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3005,14 +3024,14 @@ bool stile_workspace_directory_subdirectory(stile_workspace_directory self, stil
   struct { bool failed; union { stile_workspace_directory ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_121(f0, f1, f2, f3);
+  stile_import_122(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-only")))
-extern void stile_import_122(uint32_t, uint32_t);
+extern void stile_import_123(uint32_t, uint32_t);
 bool stile_workspace_directory_read_only(stile_workspace_directory self, stile_workspace_directory *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3020,14 +3039,14 @@ bool stile_workspace_directory_read_only(stile_workspace_directory self, stile_w
   struct { bool failed; union { stile_workspace_directory ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_122(f0, f1);
+  stile_import_123(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("get")))
-extern void stile_import_123(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_124(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_workspace(stile_env self, stile_string name, stile_workspace_directory *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3039,14 +3058,14 @@ bool stile_env_workspace(stile_env self, stile_string name, stile_workspace_dire
   struct { bool failed; union { stile_workspace_directory ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_123(f0, f1, f2, f3);
+  stile_import_124(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("put")))
-extern void stile_import_124(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_125(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_workspace(stile_env self, stile_string name, stile_workspace_directory directory, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3060,7 +3079,7 @@ bool stile_env_put_workspace(stile_env self, stile_string name, stile_workspace_
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_124(f0, f1, f2, f3, f4);
+  stile_import_125(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -3105,19 +3124,19 @@ _Static_assert(offsetof(stile_sandbox_changes, conflicts) == 24, "layout");
 _Static_assert(offsetof(stile_sandbox_changes, skipped) == 32, "layout");
 _Static_assert(offsetof(stile_sandbox_changes, omitted) == 40, "layout");
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[resource-drop]container")))
-extern void stile_import_125(uint32_t);
-void stile_sandbox_container_drop(stile_sandbox_container self) { stile_import_125(self.handle); }
+extern void stile_import_126(uint32_t);
+void stile_sandbox_container_drop(stile_sandbox_container self) { stile_import_126(self.handle); }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[resource-drop]process")))
-extern void stile_import_126(uint32_t);
-void stile_sandbox_process_drop(stile_sandbox_process self) { stile_import_126(self.handle); }
+extern void stile_import_127(uint32_t);
+void stile_sandbox_process_drop(stile_sandbox_process self) { stile_import_127(self.handle); }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[resource-drop]transfer")))
-extern void stile_import_127(uint32_t);
-void stile_sandbox_transfer_drop(stile_sandbox_transfer self) { stile_import_127(self.handle); }
+extern void stile_import_128(uint32_t);
+void stile_sandbox_transfer_drop(stile_sandbox_transfer self) { stile_import_128(self.handle); }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]container.start")))
-extern void stile_import_128(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_129(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_sandbox_container_start(stile_sandbox_container self, const stile_sandbox_command *command, stile_sandbox_process *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3156,14 +3175,14 @@ bool stile_sandbox_container_start(stile_sandbox_container self, const stile_san
   struct { bool failed; union { stile_sandbox_process ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f12 = (uint32_t)(uintptr_t)&result;
-  stile_import_128(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12);
+  stile_import_129(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]container.push")))
-extern void stile_import_129(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_130(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_sandbox_container_push(stile_sandbox_container self, stile_workspace_directory directory, stile_string to, stile_sandbox_transfer *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3177,14 +3196,14 @@ bool stile_sandbox_container_push(stile_sandbox_container self, stile_workspace_
   struct { bool failed; union { stile_sandbox_transfer ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_129(f0, f1, f2, f3, f4);
+  stile_import_130(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]container.pull")))
-extern void stile_import_130(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_131(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_sandbox_container_pull(stile_sandbox_container self, stile_workspace_directory directory, stile_string from, stile_sandbox_transfer *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3198,14 +3217,14 @@ bool stile_sandbox_container_pull(stile_sandbox_container self, stile_workspace_
   struct { bool failed; union { stile_sandbox_transfer ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_130(f0, f1, f2, f3, f4);
+  stile_import_131(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]container.limits")))
-extern void stile_import_131(uint32_t, uint32_t);
+extern void stile_import_132(uint32_t, uint32_t);
 bool stile_sandbox_container_limits(stile_sandbox_container self, stile_list_sandbox_note *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3213,14 +3232,14 @@ bool stile_sandbox_container_limits(stile_sandbox_container self, stile_list_san
   struct { bool failed; union { stile_list_sandbox_note ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_131(f0, f1);
+  stile_import_132(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]process.subscribe")))
-extern uint32_t stile_import_132(uint32_t, uint32_t, uint64_t);
+extern uint32_t stile_import_133(uint32_t, uint32_t, uint64_t);
 stile_pollable stile_sandbox_process_subscribe(stile_sandbox_process self, const stile_sandbox_stage *stage) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3232,13 +3251,13 @@ stile_pollable stile_sandbox_process_subscribe(stile_sandbox_process self, const
   f2 = (uint64_t)(*stage).value.output;
   break;
   }
-  return (stile_pollable){stile_import_132(f0, f1, f2)};
+  return (stile_pollable){stile_import_133(f0, f1, f2)};
 }
 
 _Static_assert(sizeof(stile_option_sandbox_part) == 32, "layout");
 _Static_assert(offsetof(stile_option_sandbox_part, value) == 8, "layout");
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]process.read")))
-extern void stile_import_133(uint32_t, uint64_t, uint32_t);
+extern void stile_import_134(uint32_t, uint64_t, uint32_t);
 bool stile_sandbox_process_read(stile_sandbox_process self, uint64_t offset, stile_option_sandbox_part *out, stile_error *error) {
   uint32_t f0 = 0;
   uint64_t f1 = 0;
@@ -3248,14 +3267,14 @@ bool stile_sandbox_process_read(stile_sandbox_process self, uint64_t offset, sti
   struct { bool failed; union { stile_option_sandbox_part ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f2 = (uint32_t)(uintptr_t)&result;
-  stile_import_133(f0, f1, f2);
+  stile_import_134(f0, f1, f2);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]process.take")))
-extern void stile_import_134(uint32_t, uint32_t);
+extern void stile_import_135(uint32_t, uint32_t);
 bool stile_sandbox_process_take(stile_sandbox_process self, stile_sandbox_exit *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3263,30 +3282,30 @@ bool stile_sandbox_process_take(stile_sandbox_process self, stile_sandbox_exit *
   struct { bool failed; union { stile_sandbox_exit ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_134(f0, f1);
+  stile_import_135(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]process.stop")))
-extern void stile_import_135(uint32_t);
+extern void stile_import_136(uint32_t);
 void stile_sandbox_process_stop(stile_sandbox_process self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  stile_import_135(f0);
+  stile_import_136(f0);
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]transfer.subscribe")))
-extern uint32_t stile_import_136(uint32_t);
+extern uint32_t stile_import_137(uint32_t);
 stile_pollable stile_sandbox_transfer_subscribe(stile_sandbox_transfer self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  return (stile_pollable){stile_import_136(f0)};
+  return (stile_pollable){stile_import_137(f0)};
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]transfer.take")))
-extern void stile_import_137(uint32_t, uint32_t);
+extern void stile_import_138(uint32_t, uint32_t);
 bool stile_sandbox_transfer_take(stile_sandbox_transfer self, stile_sandbox_changes *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3294,14 +3313,14 @@ bool stile_sandbox_transfer_take(stile_sandbox_transfer self, stile_sandbox_chan
   struct { bool failed; union { stile_sandbox_changes ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 56, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_137(f0, f1);
+  stile_import_138(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("get")))
-extern void stile_import_138(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_139(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_sandbox(stile_env self, stile_string name, stile_sandbox_container *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3313,14 +3332,14 @@ bool stile_env_sandbox(stile_env self, stile_string name, stile_sandbox_containe
   struct { bool failed; union { stile_sandbox_container ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_138(f0, f1, f2, f3);
+  stile_import_139(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("put")))
-extern void stile_import_139(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_140(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_sandbox(stile_env self, stile_string name, stile_sandbox_container container, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3334,7 +3353,7 @@ bool stile_env_put_sandbox(stile_env self, stile_string name, stile_sandbox_cont
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_139(f0, f1, f2, f3, f4);
+  stile_import_140(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -3344,18 +3363,18 @@ _Static_assert(offsetof(stile_tools_description, name) == 0, "layout");
 _Static_assert(offsetof(stile_tools_description, description) == 8, "layout");
 _Static_assert(offsetof(stile_tools_description, input_schema) == 16, "layout");
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[resource-drop]toolbox")))
-extern void stile_import_140(uint32_t);
-void stile_tools_toolbox_drop(stile_tools_toolbox self) { stile_import_140(self.handle); }
+extern void stile_import_141(uint32_t);
+void stile_tools_toolbox_drop(stile_tools_toolbox self) { stile_import_141(self.handle); }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[resource-drop]pending")))
-extern void stile_import_141(uint32_t);
-void stile_tools_pending_drop(stile_tools_pending self) { stile_import_141(self.handle); }
+extern void stile_import_142(uint32_t);
+void stile_tools_pending_drop(stile_tools_pending self) { stile_import_142(self.handle); }
 
 _Static_assert(sizeof(stile_list_tools_description) == 8, "layout");
 _Static_assert(offsetof(stile_list_tools_description, len) == 4, "layout");
 _Static_assert(sizeof(stile_tools_description) == 24, "layout");
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]toolbox.search")))
-extern void stile_import_142(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_143(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 stile_list_tools_description stile_tools_toolbox_search(stile_tools_toolbox self, stile_string query, uint32_t limit) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3369,12 +3388,12 @@ stile_list_tools_description stile_tools_toolbox_search(stile_tools_toolbox self
   stile_list_tools_description result;
   _Static_assert(sizeof result == 8, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_142(f0, f1, f2, f3, f4);
+  stile_import_143(f0, f1, f2, f3, f4);
   return result;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]toolbox.describe")))
-extern void stile_import_143(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_144(uint32_t, uint32_t, uint32_t, uint32_t);
 stile_string stile_tools_toolbox_describe(stile_tools_toolbox self, stile_list_string names) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3386,12 +3405,12 @@ stile_string stile_tools_toolbox_describe(stile_tools_toolbox self, stile_list_s
   stile_string result;
   _Static_assert(sizeof result == 8, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_143(f0, f1, f2, f3);
+  stile_import_144(f0, f1, f2, f3);
   return result;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]toolbox.start")))
-extern void stile_import_144(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_145(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_tools_toolbox_start(stile_tools_toolbox self, stile_string tool, stile_string input, stile_env env, stile_tools_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3409,22 +3428,22 @@ bool stile_tools_toolbox_start(stile_tools_toolbox self, stile_string tool, stil
   struct { bool failed; union { stile_tools_pending ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f6 = (uint32_t)(uintptr_t)&result;
-  stile_import_144(f0, f1, f2, f3, f4, f5, f6);
+  stile_import_145(f0, f1, f2, f3, f4, f5, f6);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]pending.subscribe")))
-extern uint32_t stile_import_145(uint32_t);
+extern uint32_t stile_import_146(uint32_t);
 stile_pollable stile_tools_pending_subscribe(stile_tools_pending self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  return (stile_pollable){stile_import_145(f0)};
+  return (stile_pollable){stile_import_146(f0)};
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]pending.take")))
-extern void stile_import_146(uint32_t, uint32_t);
+extern void stile_import_147(uint32_t, uint32_t);
 bool stile_tools_pending_take(stile_tools_pending self, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3432,14 +3451,14 @@ bool stile_tools_pending_take(stile_tools_pending self, stile_string *out, stile
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_146(f0, f1);
+  stile_import_147(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("get")))
-extern void stile_import_147(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_148(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_tools(stile_env self, stile_string name, stile_tools_toolbox *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3451,14 +3470,14 @@ bool stile_env_tools(stile_env self, stile_string name, stile_tools_toolbox *out
   struct { bool failed; union { stile_tools_toolbox ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_147(f0, f1, f2, f3);
+  stile_import_148(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("put")))
-extern void stile_import_148(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_149(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_tools(stile_env self, stile_string name, stile_tools_toolbox toolbox, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3472,7 +3491,7 @@ bool stile_env_put_tools(stile_env self, stile_string name, stile_tools_toolbox 
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_148(f0, f1, f2, f3, f4);
+  stile_import_149(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }

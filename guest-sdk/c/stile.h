@@ -136,6 +136,10 @@ bool stile_blob_text(stile_blob self, uint64_t max, stile_string *out, stile_err
 // At most 262,144 bytes a call.
 bool stile_blob_bytes(stile_blob self, uint64_t offset, uint32_t length, stile_bytes *out, stile_error *error);
 
+// The same as a text, which is passed much faster than a list. It stands for words of 8 bytes, as the texts of
+// `stile:extension/memory` do: first the number of bytes, then the bytes, and zeros up to a whole word.
+bool stile_blob_packed(stile_blob self, uint64_t offset, uint32_t length, stile_string *out, stile_error *error);
+
 // At most 262,144 bytes a call.
 bool stile_blob_writer_append(stile_blob_writer self, stile_bytes bytes, stile_error *error);
 

@@ -57,6 +57,11 @@ export namespace Blob {
     text(max: bigint): Promise<string>;
     /** At most 262,144 bytes a call. */
     bytes(offset: bigint, length: number): Promise<Uint8Array>;
+    /**
+     * The same as a text, which is passed much faster than a list. It stands for words of 8 bytes, as the texts of
+     * `stile:extension/memory` do: first the number of bytes, then the bytes, and zeros up to a whole word.
+     */
+    packed(offset: bigint, length: number): Promise<string>;
   }
   interface Writer {
     /** At most 262,144 bytes a call. */

@@ -10,7 +10,7 @@ declare const block: number;
 /** The lowest stack address that scripts may use. */
 declare const stackLimit: number;
 
-const UTF8 = 0, TEXT = 1, MALLOC = 2, FREE = 3, FREE_UTF8 = 4, BYTES = 5, TAKE_BYTES = 6, EVALUATE = 7;
+const UTF8 = 0, TEXT = 1, MALLOC = 2, FREE = 3, FREE_UTF8 = 4, BYTES = 5, TAKE_BYTES = 6, EVALUATE = 7, UNPACK = 8;
 const SLOTS = 17, TIME = SLOTS * 8 + 16;
 
 const i8 = new Int8Array(memory, 8), u8 = new Uint8Array(memory, 8);
@@ -221,6 +221,11 @@ const bytes = pair(
   },
   (address, length) => host(TAKE_BYTES, address, length),
 );
+
+/** The bytes of a text from `packed` of stile:capability/blob. The text is overwritten, so nothing else may refer to it. */
+export function unpack(text: string): Uint8Array<ArrayBuffer> {
+  return host(UNPACK, text);
+}
 
 function isArrayLike(value: any): value is ArrayLike<any> {
   return typeof value === "object" && value !== null && isInteger(value.length);

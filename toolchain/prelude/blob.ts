@@ -1,4 +1,5 @@
 // Blob: bytes in the extension's memory, or a handle for bytes that stay on the host.
+import { unpack } from "./bindings";
 import { dictionary } from "./dictionary";
 import { decode, encode, view } from "./encoding";
 import { ask } from "./errors";
@@ -64,10 +65,15 @@ export class Blob {
   }
 }
 
+/** Bytes of a blob on the host, at most `piece`. */
+export function hostBytes(raw: Raw, at: number, size: number): Uint8Array<ArrayBuffer> {
+  return unpack(ask(() => raw.packed(BigInt(at), size)));
+}
+
 function download(raw: Raw, size: number): Uint8Array<ArrayBuffer> {
   const all = new Uint8Array(size);
   for (let at = 0; at < size; ) {
-    const bytes: Uint8Array = ask(() => raw.bytes(BigInt(at), Math.min(piece, size - at)));
+    const bytes = hostBytes(raw, at, Math.min(piece, size - at));
     if (!bytes.length) throw new TypeError("the blob ended early");
     all.set(bytes, at);
     at += bytes.length;

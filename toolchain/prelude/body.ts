@@ -1,7 +1,7 @@
 // The body that Request and Response share: content that is read once, and only on demand.
 import { orAbort, type AbortSignal } from "./abort";
 import { wait } from "./bindings";
-import { acceptBodies, Blob, blobBytes, blobHandle, hostBlob, piece, type Stored } from "./blob";
+import { acceptBodies, Blob, blobBytes, blobHandle, hostBlob, hostBytes, piece, type Stored } from "./blob";
 import { decode, encode, view } from "./encoding";
 import { ask, CapabilityError } from "./errors";
 import type { Raw } from "./session";
@@ -115,7 +115,7 @@ export function received(exchange: Raw, type: string, signal: AbortSignal | unde
 function part(exchange: Raw, offset: number): Uint8Array<ArrayBuffer> {
   return ask(() => {
     const raw: Raw = exchange.blob({ offset: BigInt(offset), len: piece });
-    const bytes = raw.bytes(0n, piece);
+    const bytes = hostBytes(raw, 0, piece);
     raw.drop();
     return bytes;
   });

@@ -1,10 +1,9 @@
 // The Streams standard in full, on web-streams-polyfill, which is made from the standard's reference implementation. Its ReadableStream takes
 // the place of the prelude's own, which can only be iterated.
 import * as streams from "web-streams-polyfill";
-import { Blob, blobBytes, blobHandle, piece } from "../blob";
+import { Blob, blobBytes, blobHandle, hostBytes, piece } from "../blob";
 import type { Content } from "../body";
 import { decode } from "../encoding";
-import { ask } from "../errors";
 import { install } from "../global";
 import { type Source, replaceStreams } from "../stream";
 
@@ -81,7 +80,7 @@ Object.defineProperty(Blob.prototype, "stream", {
       next: async () => {
         const size = Math.min(piece, this.size - at);
         if (!size) return undefined;
-        const bytes: Bytes = raw ? ask(() => raw.bytes(BigInt(at), size)) : blobBytes(this).slice(at, at + size);
+        const bytes: Bytes = raw ? hostBytes(raw, at, size) : blobBytes(this).slice(at, at + size);
         at += bytes.length;
         return bytes.length ? bytes : undefined;
       },
