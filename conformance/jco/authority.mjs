@@ -417,6 +417,10 @@ const operations = {
       if (length > MOST) throw fail("invalid", `at most ${MOST} bytes`);
       return new Uint8Array(self.bytes.subarray(Number(offset), Number(offset) + length));
     },
+    packed: (self, _, offset, length) => {
+      if (length > MOST) throw fail("invalid", `at most ${MOST} bytes`);
+      return wordText(self.bytes.subarray(Number(offset), Number(offset) + length));
+    },
   },
   Client: {
     start(self, object, r) {
@@ -473,4 +477,22 @@ function write(writer, bytes) {
   if (writer.grant.held + bytes.length > writer.most) throw fail("exhausted", "bytes of blobs");
   writer.grant.held += bytes.length;
   writer.chunks.push(bytes);
+}
+
+/** The text of words that `packed` of stile:capability/blob returns: the number of bytes, and the bytes. */
+function wordText(bytes) {
+  const words = Buffer.alloc(8 + Math.ceil(bytes.length / 8) * 8);
+  words.writeUInt32LE(bytes.length);
+  bytes.copy(words, 8);
+  const out = [];
+  for (let at = 0; at < words.length; at += 56) {
+    const group = words.subarray(at, at + 56);
+    const high = new Uint8Array(8);
+    for (let n = 0; n < group.length; n++) {
+      high[n & 7] |= (group[n] & 0x80) >> (1 + (n >> 3));
+      out.push(group[n] & 0x7f);
+    }
+    out.push(...high);
+  }
+  return Buffer.from(out).toString("latin1");
 }
