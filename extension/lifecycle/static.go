@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"testing/fstest"
 
 	"github.com/stilehost/stile/abi"
@@ -94,16 +95,17 @@ func (b *build) faults(ctx context.Context) ([]extension.Problem, error) {
 // exist asks the engine which names are globals. The names are in the code of the tool that asks, because the toolchain gives some globals only
 // to code that names them.
 func (m *Manager) exist(ctx context.Context, names []string) (map[string]bool, error) {
-	source := "import { extension } from \"stile\";\nexport default extension({ tools: { exist: { description: \"Which globals exist\", run: () => ({\n"
+	var source strings.Builder
+	source.WriteString("import { extension } from \"stile\";\nexport default extension({ tools: { exist: { description: \"Which globals exist\", run: () => ({\n")
 	for _, name := range names {
-		source += fmt.Sprintf("%s: typeof %[1]s !== \"undefined\",\n", name)
+		fmt.Fprintf(&source, "%s: typeof %[1]s !== \"undefined\",\n", name)
 	}
-	source += "}) } } });\n"
+	source.WriteString("}) } } });\n")
 	tools, err := m.options.Toolchain(ctx)
 	if err != nil {
 		return nil, err
 	}
-	wasm, err := tools.Assemble(ctx, toolchain.Source{FS: fstest.MapFS{"exist.ts": {Data: []byte(source)}}, Entry: "exist.ts"}, false)
+	wasm, err := tools.Assemble(ctx, toolchain.Source{FS: fstest.MapFS{"exist.ts": {Data: []byte(source.String())}}, Entry: "exist.ts"}, false)
 	if err != nil {
 		return nil, fmt.Errorf("ask which globals exist: %w", err)
 	}
