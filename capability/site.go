@@ -39,6 +39,14 @@ func (l Level) String() string {
 	return names[l]
 }
 
+// Progress is how far a guest says it is. It is the guest's claim, in numbers that are finite and not negative, and a printable line.
+type Progress struct {
+	Done float64
+	// Total is 0 if it is not known.
+	Total   float64
+	Message string
+}
+
 // Site turns grants into capabilities. It holds the resources that they
 // share and those that must be released. It is safe for concurrent use. Its
 // creator closes it, after the calls that use its capabilities.
@@ -49,6 +57,8 @@ type Site struct {
 	Private []string
 	// Log receives what guests log. It must be safe for concurrent use.
 	Log func(level Level, message string)
+	// Progress receives how far guests say they are. It must be safe for concurrent use. Default: nobody is told.
+	Progress func(Progress)
 
 	mu      sync.Mutex
 	hosts   map[string][]netip.Addr

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -27,9 +28,15 @@ type request struct {
 	logs    logs
 
 	mu      sync.Mutex
-	unsent  []logged // not yet sent to the client
-	busy    bool     // a goroutine is sending
+	unsent  []logged          // not yet sent to the client
+	report  *console.Progress // the newest, until it is sent
+	reports bool              // the tool reports its progress itself
+	busy    bool              // a goroutine is sending
 	sending sync.WaitGroup
+
+	telling sync.Mutex
+	step    float64 // of the last progress
+	told    bool    // there was one
 }
 
 type logged struct {
@@ -79,7 +86,7 @@ func (e *endpoint) caller(name string, o *offer) sdk.ToolHandler {
 		defer done()
 		defer r.tick(ctx)()
 		result, err := e.options.Manager.Call(ctx, lifecycle.Call{
-			Viewer: e.viewer, Tool: tool.Name, Input: call.Params.Arguments, Log: r.log(ctx), Limits: e.options.Limits,
+			Viewer: e.viewer, Tool: tool.Name, Input: call.Params.Arguments, Log: r.log(ctx), Progress: r.reported(ctx), Limits: e.options.Limits,
 			Allowed: allowed(call.Extra),
 		})
 		if errors.As(err, new(*lifecycle.UnknownToolError)) { // the tool was removed just now
@@ -131,11 +138,15 @@ func (r *request) log(ctx context.Context) func(console.Level, string) {
 func (r *request) send(ctx context.Context) {
 	for {
 		r.mu.Lock()
-		lines := r.unsent
-		r.unsent, r.busy = nil, len(lines) > 0
+		lines, report := r.unsent, r.report
+		r.unsent, r.report = nil, nil
+		r.busy = len(lines) > 0 || report != nil
 		r.mu.Unlock()
-		if len(lines) == 0 {
+		if len(lines) == 0 && report == nil {
 			return
+		}
+		if report != nil {
+			r.progress(ctx, report.Done, report.Total, report.Message)
 		}
 		for _, l := range lines {
 			_ = r.call.Session.Log(ctx, &sdk.LoggingMessageParams{Level: levels[l.level], Logger: r.tool.Name, Data: l.message}) //nolint:staticcheck // as in newEndpoint; a client that is gone reads no log
@@ -148,18 +159,41 @@ var levels = map[console.Level]sdk.LoggingLevel{ //nolint:staticcheck // as in n
 	console.Trace: "debug", console.Debug: "debug", console.Info: "info", console.Warn: "warning", console.Error: "error",
 }
 
-// progress tells a client that wants to know how many of total steps a call has done.
-func (r *request) progress(ctx context.Context, step, total int, text string) {
+// reported takes how far a tool says it is, and sends it to a client that wants it, without making the tool wait. The newest report counts.
+func (r *request) reported(ctx context.Context) func(console.Progress) {
+	if r.call.Params.GetProgressToken() == nil {
+		return nil
+	}
+	return func(p console.Progress) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.report, r.reports = &p, true
+		if !r.busy {
+			r.busy = true
+			r.sending.Go(func() { r.send(ctx) })
+		}
+	}
+}
+
+// progress tells a client that wants to know how much of a total a call has done. The protocol asks that the number rises each time.
+func (r *request) progress(ctx context.Context, step, total float64, text string) {
 	token := r.call.Params.GetProgressToken()
 	if token == nil {
 		return
 	}
+	r.telling.Lock()
+	defer r.telling.Unlock()
+	if r.told {
+		step = max(step, r.step+1e-6, math.Nextafter(r.step, math.Inf(1)))
+	}
+	r.step, r.told = step, true
 	_ = r.call.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ // a client that is gone needs no progress
-		ProgressToken: token, Progress: float64(step), Total: float64(total), Message: printable.Short(text, 500),
+		ProgressToken: token, Progress: step, Total: total, Message: printable.Short(text, 500),
 	})
 }
 
-// tick reports progress each second until stop is called, if the client wants it: the seconds so far and the last log line.
+// tick reports progress each second until stop is called, if the client wants it: the seconds so far and the last log line. A tool that
+// reports its progress itself is not timed.
 func (r *request) tick(ctx context.Context) (stop func()) {
 	if r.call.Params.GetProgressToken() == nil {
 		return func() {}
@@ -174,7 +208,12 @@ func (r *request) tick(ctx context.Context) (stop func()) {
 			case now := <-seconds:
 				if passed := int(now.Sub(began) / time.Second); passed > told {
 					told = passed
-					r.progress(ctx, passed, 0, r.logs.message())
+					r.mu.Lock()
+					itself := r.reports
+					r.mu.Unlock()
+					if !itself {
+						r.progress(ctx, float64(passed), 0, r.logs.message())
+					}
 				}
 			case <-ctx.Done():
 				return

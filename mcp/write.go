@@ -120,7 +120,7 @@ func (e *endpoint) addWriting() {
 		step := 0
 		made, err := e.options.Generate(ctx, GenerateRequest{
 			Description: in.Description, New: in.New, Scope: scope, Author: e.viewer.String(), Via: lifecycle.ViaMCP, Viewer: e.viewer,
-			Progress: func(text string) { step++; r.progress(ctx, step, 0, text) },
+			Progress: func(text string) { step++; r.progress(ctx, float64(step), 0, text) },
 		})
 		if err != nil {
 			return r.ungenerated(err)
@@ -177,9 +177,10 @@ func (r *request) draft(ctx context.Context, in writeInput) (lifecycle.Draft, er
 		}
 	}
 	stages := extension.Stages(!d.NoTypes)
-	d.Progress = func(stage extension.Stage) { r.progress(ctx, slices.Index(stages, stage), len(stages), string(stage)) }
+	at := func(stage extension.Stage) float64 { return float64(slices.Index(stages, stage)) }
+	d.Progress = func(stage extension.Stage) { r.progress(ctx, at(stage), float64(len(stages)), string(stage)) }
 	d.Working = func(message string) {
-		r.progress(ctx, slices.Index(stages, extension.StageTypes), len(stages), string(extension.StageTypes)+": "+message)
+		r.progress(ctx, at(extension.StageTypes), float64(len(stages)), string(extension.StageTypes)+": "+message)
 	}
 	return d, nil
 }

@@ -29,6 +29,7 @@ var uses = map[string]string{
 	"c.now":       `env.c.now()`,
 	"c.monotonic": `env.c.monotonic()`,
 	"vars":        `env.vars`,
+	"l.progress":  `env.l.progress(1, 2, "half")`,
 	"c.sleep":     `await env.c.sleep(1)`,
 
 	"x.run":    `await env.x.run("echo a")`,

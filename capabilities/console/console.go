@@ -5,7 +5,9 @@ package console
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
+	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
@@ -32,8 +34,20 @@ const (
 
 // Console is the right to log. It is immutable and safe for concurrent use.
 type Console struct {
-	log   func(level Level, message string)
-	limit int
+	log      func(level Level, message string)
+	progress func(Progress) // nil if nobody is told
+	limit    int
+}
+
+// Progress is how far a guest says it is.
+type Progress = capability.Progress
+
+// WithProgress returns the same console, which hands what guests say of their progress to tell, unless that is nil: at most ten updates a second
+// of each call, with messages of at most 200 bytes. tell must be safe for concurrent use.
+func (c *Console) WithProgress(tell func(Progress)) *Console {
+	with := *c
+	with.progress = tell
+	return &with
 }
 
 // To returns a console that makes each message printable and hands it to log, without adding a line feed. One call logs at
@@ -44,7 +58,9 @@ func To(log func(level Level, message string)) *Console {
 
 // WithLimit returns the same console with another limit in bytes per call. 0 or less drops everything.
 func (c *Console) WithLimit(limit int) *Console {
-	return &Console{log: c.log, limit: limit}
+	with := *c
+	with.limit = limit
+	return &with
 }
 
 // Interface implements [abi.Capability].
@@ -69,7 +85,26 @@ type left struct {
 	mu    sync.Mutex
 	bytes int
 	said  bool // some log has reported that text was dropped
+
+	told time.Time // when progress was passed on last
 }
+
+// tells reports whether progress is passed on now.
+func (l *left) tells() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if now.Sub(l.told) < progressPause {
+		return false
+	}
+	l.told = now
+	return true
+}
+
+const (
+	progressPause   = 100 * time.Millisecond
+	maxProgressText = 200 // bytes
+)
 
 // take cuts text to the bytes that are left, and takes these and one more.
 func (l *left) take(text string) (kept string, took bool) {
@@ -110,7 +145,7 @@ type Log struct {
 }
 
 // Quick implements [abi.Quick].
-func (*Log) Quick() []string { return []string{"console.log"} }
+func (*Log) Quick() []string { return []string{"console.log", "console.progress"} }
 
 // Log logs message, or the part of it that the limit still allows. Each message also costs one byte, so that empty ones are limited
 // too.
@@ -129,6 +164,22 @@ func (l *Log) Log(_ context.Context, level Level, message string) {
 		return
 	}
 	l.console.log(level, kept)
+}
+
+// Progress passes on how much of the call's work is done, of a total if there is one. It drops updates that come within 100 ms of the one
+// before, and those that are no numbers.
+func (l *Log) Progress(_ context.Context, done float64, total *float64, message string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	finite := func(n float64) bool { return n >= 0 && !math.IsInf(n, 0) }
+	if l.closed || l.console.progress == nil || !finite(done) || !l.left.tells() {
+		return
+	}
+	p := Progress{Done: done, Message: printable.OneLine(printable.Short(message, maxProgressText))}
+	if total != nil && finite(*total) {
+		p.Total = *total
+	}
+	l.console.progress(p)
 }
 
 // Close ends the log. If text was dropped, it logs one last line that says so,

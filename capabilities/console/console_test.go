@@ -2,10 +2,12 @@ package console
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/internal/captest"
@@ -121,5 +123,37 @@ func TestLevelNames(t *testing.T) {
 		if got := Level(i).String(); got != w {
 			t.Errorf("%d: %q, want %q", i, got, w)
 		}
+	}
+}
+
+// TestProgressFloods reports progress a million times, with text that would act on a terminal and numbers that are none.
+func TestProgressFloods(t *testing.T) {
+	var got []Progress
+	l := open(t, To(func(Level, string) {}).WithProgress(func(p Progress) { got = append(got, p) }))
+	total, none := 1e6, math.NaN()
+	for _, done := range []float64{math.NaN(), math.Inf(1), -1} {
+		l.Progress(t.Context(), done, &total, "no number")
+	}
+	began := time.Now()
+	for i := range 1_000_000 {
+		l.Progress(t.Context(), float64(i), &total, "\x1b[2J\n"+strings.Repeat("x", 1000))
+	}
+	most := int(time.Since(began)/progressPause) + 1
+	if len(got) == 0 || len(got) > most || got[0].Done != 0 || got[0].Total != total || len(got[0].Message) > 2*maxProgressText || strings.ContainsAny(got[0].Message, "\x1b\n") {
+		t.Errorf("%d of at most %d updates, %+v", len(got), most, got)
+	}
+	open(t, To(func(Level, string) {})).Progress(t.Context(), 1, nil, "nobody is told")
+	other := open(t, To(func(Level, string) {}).WithProgress(func(p Progress) { got = []Progress{p} }))
+	other.Progress(t.Context(), 2, &none, "")
+	if len(got) != 1 || got[0].Total != 0 {
+		t.Errorf("a total that is no number: %v", got)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got = nil
+	other.Progress(t.Context(), 3, nil, "late")
+	if got != nil {
+		t.Error("a log that is closed tells")
 	}
 }

@@ -19,7 +19,7 @@ var Kind = capability.NewSwitch(capability.Switched{
 	},
 	Unasked: true,
 	Says:    "may write to the log",
-	New:     func(s *capability.Site) abi.Capability { return To(s.Log) },
+	New:     func(s *capability.Site) abi.Capability { return To(s.Log).WithProgress(s.Progress) },
 	NewDouble: func(t *double.Test, answers json.RawMessage) (abi.Capability, error) {
 		keep := func(level Level, message string) { t.Log(level.String() + ": " + message) }
 		return To(keep).WithLimit(maxTestLog), t.None(answers)

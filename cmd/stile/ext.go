@@ -171,6 +171,7 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 		}
 	}()
 	e.state = extension.NewState(n.home, s.log, n.cache, n.keys)
+	e.state.Progress = s.toolProgress()
 	e.state.Configure(http.Kind, http.Options{Credentials: n.secrets, Own: &e.own})
 	e.state.Configure(browser.Kind, n.browser)
 	e.state.Configure(sandbox.Kind, n.sandbox)

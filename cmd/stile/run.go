@@ -211,6 +211,7 @@ func (c *callFlags) call(
 	do func(context.Context, host.Request) (host.Result, error),
 ) (err error) {
 	state := extension.NewState(n.home, s.log, n.cache, n.keys)
+	state.Progress = s.toolProgress()
 	defer func() { err = errors.Join(err, state.Close()) }()
 	state.Configure(http.Kind, http.Options{Credentials: n.secrets})
 	state.Configure(browser.Kind, n.browser)

@@ -72,6 +72,8 @@ type Call struct {
 	Input []byte
 	// Log receives the tool's log lines. Default: the state's console.
 	Log func(level console.Level, message string)
+	// Progress receives how far the tool says it is, if Log is not nil. Default: nobody is told.
+	Progress func(console.Progress)
 	// Limits that are not zero override the host's defaults.
 	Limits host.Limits
 	// Allowed, when not nil, is called right before the call begins. Its error ends the call before anything has run.
@@ -333,7 +335,9 @@ func (s *started) ask(env host.Env, made int) error {
 	a := o.release
 	if c.Log != nil {
 		logs := slices.DeleteFunc(m.withDefaults(a.manifest.Bindings), func(b extension.Binding) bool { return !b.Grant.Kind().Logs })
-		apart, err := extension.NewState("", c.Log).Env(s.ctx, logs) // these bindings keep nothing
+		site := extension.NewState("", c.Log)
+		site.Progress = c.Progress
+		apart, err := site.Env(s.ctx, logs) // these bindings keep nothing
 		if err != nil {
 			return err
 		}

@@ -1706,6 +1706,28 @@ void stile_console_log(stile_console self, stile_console_level level, stile_stri
   stile_import_61(f0, f1, f2, f3);
 }
 
+_Static_assert(sizeof(stile_option_double) == 16, "layout");
+_Static_assert(offsetof(stile_option_double, value) == 8, "layout");
+__attribute__((import_module("stile:capability/console@0.1.0"), import_name("[method]console.progress")))
+extern void stile_import_61(uint32_t, double, uint32_t, double, uint32_t, uint32_t);
+void stile_console_progress(stile_console self, double done, const double *total, stile_string message) {
+  uint32_t f0 = 0;
+  double f1 = 0;
+  uint32_t f2 = 0;
+  double f3 = 0;
+  uint32_t f4 = 0;
+  uint32_t f5 = 0;
+  f0 = self.handle;
+  f1 = done;
+  if (total) {
+  f2 = 1;
+  f3 = (*total);
+  }
+  f4 = (uint32_t)(uintptr_t)message.data;
+  f5 = message.len;
+  stile_import_61(f0, f1, f2, f3, f4, f5);
+}
+
 __attribute__((import_module("stile:capability/console@0.1.0"), import_name("get")))
 extern void stile_import_62(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_console(stile_env self, stile_string name, stile_console *out, stile_error *error) {

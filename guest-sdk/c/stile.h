@@ -373,6 +373,12 @@ void stile_console_drop(stile_console self);
 // Text beyond the call's log limit is dropped, and the log says so.
 void stile_console_log(stile_console self, stile_console_level level, stile_string message);
 
+typedef struct { bool some; double value; } stile_option_double;
+
+// Says how much of the call's work is done, of a total if that is known. Updates beyond ten a second may be dropped, and a message is
+// one line of at most 200 bytes.
+void stile_console_progress(stile_console self, double done, const double *total, stile_string message);
+
 // The binding of this name, which must be of stile:capability/console.
 bool stile_env_console(stile_env self, stile_string name, stile_console *out, stile_error *error);
 

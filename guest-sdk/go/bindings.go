@@ -1613,6 +1613,31 @@ func (r *Console) Log(level ConsoleLevel, message string) {
 	import53(f0, f1, f2, f3)
 }
 
+//go:wasmimport stile:capability/console@0.1.0 [method]console.progress
+func import53(f0 uint32, f1 float64, f2 uint32, f3 float64, f4 uint32, f5 uint32)
+
+// Says how much of the call's work is done, of a total if that is known. Updates beyond ten a second may be dropped, and a message is
+// one line of at most 200 bytes.
+func (r *Console) Progress(done float64, total *float64, message string) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 float64
+	var f2 uint32
+	var f3 float64
+	var f4 uint32
+	var f5 uint32
+	f0 = uint32(r.handle)
+	f1 = float64(done)
+	if total != nil {
+		f2 = uint32(1)
+		f3 = float64((*total))
+	}
+	f4 = uint32(c.text(message))
+	f5 = uint32(len(message))
+	import53(f0, f1, f2, f3, f4, f5)
+}
+
 //go:wasmimport stile:capability/console@0.1.0 get
 func import54(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 

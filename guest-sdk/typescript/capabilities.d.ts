@@ -187,6 +187,11 @@ export namespace Console {
   interface Console {
     /** Text beyond the call's log limit is dropped, and the log says so. */
     log(level: Level, message: string): Promise<void>;
+    /**
+     * Says how much of the call's work is done, of a total if that is known. Updates beyond ten a second may be dropped, and a message is
+     * one line of at most 200 bytes.
+     */
+    progress(done: number, total: number | undefined, message: string): Promise<void>;
   }
 }
 
