@@ -1,9 +1,12 @@
 package toolchain
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/fstest"
+	"time"
 )
 
 // Packages are taken in the build that works without a page.
@@ -82,6 +85,25 @@ func TestHostileConditions(t *testing.T) {
 				t.Error("it left its package")
 			}
 		})
+	}
+}
+
+// A file that uses what only pages have many times, and asks for it at its end, is looked at once.
+func TestPagesAreFoundOnce(t *testing.T) {
+	b := newBundler(Source{FS: fstest.MapFS{"node_modules/p/index.js": {Data: []byte(strings.Repeat("; document.a", 80_000) + "; typeof document")}}}, nil)
+	b.ctx = t.Context()
+	ended := make(chan error, 1)
+	go func() {
+		needs, err := b.resolver.needsPage("node_modules/p/index.js")
+		ended <- errors.Join(err, map[bool]error{true: errors.New(needs)}[needs != ""])
+	}()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("it takes more than a minute")
 	}
 }
 

@@ -6,10 +6,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"image"
 	_ "image/gif"  // the size of pictures
 	_ "image/jpeg" // the same
 	_ "image/png"  // the same
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -46,20 +48,30 @@ func Parse(output []byte) (parts []Part, ok bool) {
 	if len(output) > MaxBytes || !bytes.HasPrefix(bytes.TrimLeft(output, " \t\r\n"), []byte(`{"content"`)) {
 		return nil, false
 	}
-	var shown struct {
-		Content []Part `json:"content"`
-	}
 	d := json.NewDecoder(bytes.NewReader(output))
 	d.DisallowUnknownFields()
-	if d.Decode(&shown) != nil || len(shown.Content) == 0 || len(shown.Content) > MaxParts {
-		return nil, false
-	}
-	for _, p := range shown.Content {
-		if !p.holds() {
+	// Part by part, because a list of many small values would take a hundred times its size.
+	for _, want := range []json.Token{json.Delim('{'), "content", json.Delim('[')} {
+		if t, err := d.Token(); err != nil || t != want {
 			return nil, false
 		}
 	}
-	return shown.Content, true
+	for d.More() {
+		var p Part
+		if len(parts) == MaxParts || d.Decode(&p) != nil || !p.holds() {
+			return nil, false
+		}
+		parts = append(parts, p)
+	}
+	for _, want := range []json.Token{json.Delim(']'), json.Delim('}')} {
+		if t, err := d.Token(); err != nil || t != want {
+			return nil, false
+		}
+	}
+	if _, err := d.Token(); len(parts) == 0 || !errors.Is(err, io.EOF) {
+		return nil, false
+	}
+	return parts, true
 }
 
 var mediaType = lazyregexp.New(`^[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*$`)

@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"image"
 	"image/png"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -65,10 +66,29 @@ func TestParse(t *testing.T) {
 		"annotations":               {`{"content":[{"type":"text","text":"a","annotations":{"priority":1}}]}`, false},
 		"nothing":                   {`{"content":[]}`, false},
 		"too many":                  {`{"content":[` + strings.Repeat(`{"type":"text","text":""},`, 16) + `{"type":"text","text":""}]}`, false},
+		"an end, and more":          {`{"content":[{"type":"text","text":"a"}]} {}`, false},
+		"no end":                    {`{"content":[{"type":"text","text":"a"}`, false},
+		"content twice":             {`{"content":[{"type":"text","text":"a"}],"content":[]}`, false},
 		"too large":                 {`{"content":[{"type":"text","text":"` + strings.Repeat("x", MaxBytes) + `"}]}`, false},
 	} {
 		if parts, ok := Parse([]byte(c.output)); ok != c.ok || ok == (parts == nil) {
 			t.Errorf("%s: %v", name, ok)
+		}
+	}
+}
+
+// Parse takes little for a result that looks like parts and has millions of small values.
+func TestParseTakesLittle(t *testing.T) {
+	for _, item := range []string{"{}", "0", "null", "[]", `{"type":"text"}`} {
+		output := []byte(`{"content":[` + strings.Repeat(item+",", MaxBytes/(len(item)+1)-8) + item + `]}`)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, ok := Parse(output); ok {
+			t.Errorf("%s: it is shown", item)
+		}
+		runtime.ReadMemStats(&after)
+		if took, most := after.TotalAlloc-before.TotalAlloc, uint64(4*MaxBytes); took > most {
+			t.Errorf("%s: %d bytes were allocated for %d; want %d at most", item, took, len(output), most)
 		}
 	}
 }
