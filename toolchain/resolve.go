@@ -112,20 +112,16 @@ func (r *resolver) needsPage(name string) (string, error) {
 	}
 	needs := ""
 	if len(text) <= maxPages {
-		asks := map[string]bool{} // by word, so that a file with many of them is not searched for each
-		for rest := text; needs == ""; {
-			m := ofPages.FindSubmatchIndex(rest)
-			if m == nil {
-				break
-			}
-			word := string(rest[m[2]:m[3]])
+		asks := map[string]bool{} // by word, because a file may use one many times
+		for _, m := range ofPages.FindAllSubmatch(text, -1) {
+			word := string(m[1])
 			if _, known := asks[word]; !known {
 				asks[word] = bytes.Contains(text, []byte("typeof "+word))
 			}
 			if !asks[word] {
 				needs = word
+				break
 			}
-			rest = rest[m[1]-1:]
 		}
 	}
 	r.mu.Lock()
