@@ -57,8 +57,8 @@ type ManifestError struct {
 	Instead string
 	// More are the problems after the first, at most 19.
 	More []Problem
-	// Partial has what could be read, to look for problems elsewhere. It is nil if the text is no object. Its bindings and vars are
-	// complete only if Bound is set.
+	// Partial has what could be read, to look for problems elsewhere. It is nil if the text is no object. It has bindings and vars only if
+	// all of them could be read: Bound is set then.
 	Partial *Manifest
 	Bound   bool
 }
@@ -181,16 +181,18 @@ func (r *reader) manifest() (m *Manifest, bound bool) {
 		}
 		r.Keep()
 	}
-	before := len(r.Kept)
+	before := r.Met
 	m.Bindings = r.bindings(fields["permissions"], fields["bindings"])
 	r.Keep()
 	if n := fields["vars"]; n != nil {
 		m.Vars = r.vars(n)
 		r.Keep()
 	}
-	if bound = len(r.Kept) == before; bound {
+	if bound = r.Met == before; bound {
 		r.passes(fields["bindings"], m.Bindings)
 		r.Keep()
+	} else {
+		m.Bindings, m.Vars = nil, nil // some have no grant
 	}
 	if n := fields["wasi"]; n != nil && bound {
 		m.WASI = r.wasi(n, m.Bindings)

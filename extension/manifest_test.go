@@ -388,6 +388,33 @@ func TestProblem(t *testing.T) {
 	}
 }
 
+// A manifest with more problems than are told still says whether its bindings could be read, and has none that could not.
+func TestManyProblems(t *testing.T) {
+	var unknown, many strings.Builder
+	for i := range 25 {
+		fmt.Fprintf(&unknown, `"x%d": 1, `, i)
+	}
+	for i := range 70 {
+		fmt.Fprintf(&many, `"b%d": {"workspace": {"path": "/a"}}, `, i)
+	}
+	for _, before := range []string{"", unknown.String()} {
+		for bindings, bound := range map[string]bool{
+			`{"a": {"workspace": {"path": "/a"}}}`:                                true,
+			`{"a": {"kv": 1}, "t": {"tools": {"allow": ["b_c"], "pass": ["a"]}}}`: false,
+			`{` + many.String() + `"t": {"tools": {"allow": ["b_c"]}}}`:           false,
+		} {
+			_, err := Parse([]byte(`{` + before + `"name": 1, "bindings": ` + bindings + `}`))
+			var problem *ManifestError
+			if !errors.As(err, &problem) {
+				t.Fatal(err)
+			}
+			if problem.Bound != bound || len(Known(problem.Partial.Bindings)) > 0 != bound || len(problem.Problems()) > 20 {
+				t.Errorf("%.60s %.60s: %v, %d problems, %v", before, bindings, problem.Bound, len(problem.Problems()), problem.Partial.Bindings)
+			}
+		}
+	}
+}
+
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(with(`"permissions": {"network": ["a.com"], "workspace": "read"}`)))
 	f.Add([]byte(with(`"bindings": {"a": {"http": [{"host": "*.b.com", "port": 1, "path": "/a*/**"}]}, "b": {"x:y/z": {"q": [1e400]}}}`)))
@@ -401,6 +428,9 @@ func FuzzManifest(f *testing.F) {
 			var problem *ManifestError
 			if !errors.As(err, &problem) || problem.Line < 1 || problem.Column < 1 || problem.Instead == "" {
 				t.Fatalf("%#v", err)
+			}
+			if problem.Partial != nil {
+				Known(problem.Partial.Bindings)
 			}
 			return
 		}

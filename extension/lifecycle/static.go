@@ -39,6 +39,7 @@ func (b *build) withOthers(ctx context.Context, stage extension.Stage, err error
 	}
 	unread := map[string]bool{} // files that the bundler does not understand: what the compiler says of them says the same
 	if stage == extension.StageValidate {
+		b.worked = true
 		tree, entry := b.tree()
 		if _, wrong := npm.Imports(ctx, tree, entry, b.options.Bundler); wrong != nil {
 			if more, ok := errors.AsType[*extension.ProblemsError](Mendable(extension.StageBundle, wrong)); ok {
@@ -76,7 +77,7 @@ func (b *build) tree() (fs.FS, string) {
 
 // checkTypes checks the types of what is seen.
 func (b *build) checkTypes(ctx context.Context) error {
-	b.compiled = true
+	b.worked = true
 	return b.options.Types.Check(ctx, typecheck.Request{
 		Files: b.seen.Files, Entry: b.seen.Entry, Bindings: extension.Known(b.withDefaults(b.seen.Manifest.Bindings)), AnyBinding: !b.bound, Vars: extension.VarTypes(b.seen.Manifest.Vars),
 		WIT: b.options.Host.WIT(), Progress: b.draft.Working,

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -134,5 +135,29 @@ func TestPersonIsNotCounted(t *testing.T) {
 		if _, err := m.Write(t.Context(), d); errors.As(err, new(*BudgetError)) != (i == 1) {
 			t.Errorf("build %d: %v", i, err)
 		}
+	}
+}
+
+// Bindings that cannot be read, beside more problems than are told, end no more than the draft. What is bundled for a draft with a faulty manifest counts.
+func TestFaultyBindings(t *testing.T) {
+	h := newHome(t)
+	h.options.Types = newTypes(t, h.options.Toolchain)
+	h.policyOf(`{"limits": {"buildsPerHour": 4}}`)
+	m := h.open()
+	var unknown strings.Builder
+	for i := range 25 {
+		fmt.Fprintf(&unknown, `"x%d": 1, `, i)
+	}
+	for _, before := range []string{"", unknown.String()} {
+		for _, d := range []Draft{draft("a", "1", ""), draft("a", "1", "")} {
+			d.NoTypes = before != ""
+			d.Manifest = []byte(`{` + before + `"name": "a", "version": "1.0.0", "description": "A test", "tools": ["get"], "bindings": {"kv": {"kv": 1}, "t": {"no-kind": {}}}}`)
+			if text := problemsOf(t, m, d).Error(); !strings.Contains(text, "bindings.kv") && before == "" {
+				t.Errorf("got %s", text)
+			}
+		}
+	}
+	if _, err := m.Write(t.Context(), draft("a", "1", "")); !errors.As(err, new(*BudgetError)) {
+		t.Errorf("there is a fifth build: %v", err)
 	}
 }

@@ -188,7 +188,7 @@ func (b *build) run(ctx context.Context) error {
 		}
 		b.written.Took[stage] = time.Since(start)
 		switch g := d.generation; {
-		case stage == extension.StageValidate && err != nil && !b.compiled, stage == extension.StageImage && err == nil && b.unchanged(ctx):
+		case stage == extension.StageValidate && err != nil && !b.worked, stage == extension.StageImage && err == nil && b.unchanged(ctx):
 			m.uncount(ctx, n)
 		case g != nil:
 			g.built = true
@@ -210,7 +210,7 @@ type build struct {
 	version   *Version
 	seen      *Version         // what static checks can look at, also if the manifest is not valid
 	bound     bool             // the bindings of seen are known
-	compiled  bool             // the compiler has checked types
+	worked    bool             // something took more than reading the draft
 	derived   *inspect.Derived // if any
 	source    toolchain.Source
 	wasm      []byte

@@ -81,8 +81,9 @@ type Member struct {
 type Reader struct {
 	// Err is the first problem, or nil.
 	Err *Error
-	// Kept are the problems that Keep moved out of Err, at most maxKept.
+	// Kept are the problems that Keep moved out of Err, at most maxKept. Met is how many there were.
 	Kept []*Error
+	Met  int
 
 	what string
 	text []byte
@@ -193,6 +194,7 @@ func (r *Reader) Keep() bool {
 	if r.Err == nil {
 		return true
 	}
+	r.Met++
 	if len(r.Kept) < maxKept {
 		r.Kept = append(r.Kept, r.Err)
 	}
