@@ -1709,7 +1709,7 @@ void stile_console_log(stile_console self, stile_console_level level, stile_stri
 _Static_assert(sizeof(stile_option_double) == 16, "layout");
 _Static_assert(offsetof(stile_option_double, value) == 8, "layout");
 __attribute__((import_module("stile:capability/console@0.1.0"), import_name("[method]console.progress")))
-extern void stile_import_61(uint32_t, double, uint32_t, double, uint32_t, uint32_t);
+extern void stile_import_62(uint32_t, double, uint32_t, double, uint32_t, uint32_t);
 void stile_console_progress(stile_console self, double done, const double *total, stile_string message) {
   uint32_t f0 = 0;
   double f1 = 0;
@@ -1725,11 +1725,11 @@ void stile_console_progress(stile_console self, double done, const double *total
   }
   f4 = (uint32_t)(uintptr_t)message.data;
   f5 = message.len;
-  stile_import_61(f0, f1, f2, f3, f4, f5);
+  stile_import_62(f0, f1, f2, f3, f4, f5);
 }
 
 __attribute__((import_module("stile:capability/console@0.1.0"), import_name("get")))
-extern void stile_import_62(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_63(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_console(stile_env self, stile_string name, stile_console *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1741,14 +1741,14 @@ bool stile_env_console(stile_env self, stile_string name, stile_console *out, st
   struct { bool failed; union { stile_console ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_62(f0, f1, f2, f3);
+  stile_import_63(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/console@0.1.0"), import_name("put")))
-extern void stile_import_63(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_64(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_console(stile_env self, stile_string name, stile_console console, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1762,7 +1762,7 @@ bool stile_env_put_console(stile_env self, stile_string name, stile_console cons
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_63(f0, f1, f2, f3, f4);
+  stile_import_64(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -1802,15 +1802,15 @@ _Static_assert(sizeof(stile_http_part) == 16, "layout");
 _Static_assert(offsetof(stile_http_part, offset) == 0, "layout");
 _Static_assert(offsetof(stile_http_part, len) == 8, "layout");
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[resource-drop]client")))
-extern void stile_import_64(uint32_t);
-void stile_http_client_drop(stile_http_client self) { stile_import_64(self.handle); }
+extern void stile_import_65(uint32_t);
+void stile_http_client_drop(stile_http_client self) { stile_import_65(self.handle); }
 
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[resource-drop]exchange")))
-extern void stile_import_65(uint32_t);
-void stile_http_exchange_drop(stile_http_exchange self) { stile_import_65(self.handle); }
+extern void stile_import_66(uint32_t);
+void stile_http_exchange_drop(stile_http_exchange self) { stile_import_66(self.handle); }
 
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[method]client.start")))
-extern void stile_import_66(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_67(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_http_client_start(stile_http_client self, const stile_http_request *request, stile_http_exchange *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1855,7 +1855,7 @@ bool stile_http_client_start(stile_http_client self, const stile_http_request *r
   struct { bool failed; union { stile_http_exchange ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f13 = (uint32_t)(uintptr_t)&result;
-  stile_import_66(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13);
+  stile_import_67(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
@@ -1865,7 +1865,7 @@ _Static_assert(sizeof(stile_list_http_rule) == 8, "layout");
 _Static_assert(offsetof(stile_list_http_rule, len) == 4, "layout");
 _Static_assert(sizeof(stile_http_rule) == 44, "layout");
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[method]client.narrow")))
-extern void stile_import_67(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_68(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_http_client_narrow(stile_http_client self, stile_list_http_rule rules, stile_http_client *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1877,14 +1877,14 @@ bool stile_http_client_narrow(stile_http_client self, stile_list_http_rule rules
   struct { bool failed; union { stile_http_client ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_67(f0, f1, f2, f3);
+  stile_import_68(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[method]client.rules")))
-extern void stile_import_68(uint32_t, uint32_t);
+extern void stile_import_69(uint32_t, uint32_t);
 stile_list_http_rule stile_http_client_rules(stile_http_client self) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1892,12 +1892,12 @@ stile_list_http_rule stile_http_client_rules(stile_http_client self) {
   stile_list_http_rule result;
   _Static_assert(sizeof result == 8, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_68(f0, f1);
+  stile_import_69(f0, f1);
   return result;
 }
 
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[method]exchange.subscribe")))
-extern uint32_t stile_import_69(uint32_t, uint32_t, uint64_t);
+extern uint32_t stile_import_70(uint32_t, uint32_t, uint64_t);
 stile_pollable stile_http_exchange_subscribe(stile_http_exchange self, const stile_http_stage *stage) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1909,11 +1909,11 @@ stile_pollable stile_http_exchange_subscribe(stile_http_exchange self, const sti
   f2 = (uint64_t)(*stage).value.body;
   break;
   }
-  return (stile_pollable){stile_import_69(f0, f1, f2)};
+  return (stile_pollable){stile_import_70(f0, f1, f2)};
 }
 
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[method]exchange.head")))
-extern void stile_import_70(uint32_t, uint32_t);
+extern void stile_import_71(uint32_t, uint32_t);
 bool stile_http_exchange_head(stile_http_exchange self, stile_http_head *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1921,14 +1921,14 @@ bool stile_http_exchange_head(stile_http_exchange self, stile_http_head *out, st
   struct { bool failed; union { stile_http_head ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_70(f0, f1);
+  stile_import_71(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[method]exchange.text")))
-extern void stile_import_71(uint32_t, uint64_t, uint32_t);
+extern void stile_import_72(uint32_t, uint64_t, uint32_t);
 bool stile_http_exchange_text(stile_http_exchange self, uint64_t max, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint64_t f1 = 0;
@@ -1938,7 +1938,7 @@ bool stile_http_exchange_text(stile_http_exchange self, uint64_t max, stile_stri
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f2 = (uint32_t)(uintptr_t)&result;
-  stile_import_71(f0, f1, f2);
+  stile_import_72(f0, f1, f2);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
@@ -1947,7 +1947,7 @@ bool stile_http_exchange_text(stile_http_exchange self, uint64_t max, stile_stri
 _Static_assert(sizeof(stile_option_http_part) == 24, "layout");
 _Static_assert(offsetof(stile_option_http_part, value) == 8, "layout");
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("[method]exchange.blob")))
-extern void stile_import_72(uint32_t, uint32_t, uint64_t, uint32_t, uint32_t);
+extern void stile_import_73(uint32_t, uint32_t, uint64_t, uint32_t, uint32_t);
 bool stile_http_exchange_blob(stile_http_exchange self, const stile_http_part *part, stile_blob *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1963,14 +1963,14 @@ bool stile_http_exchange_blob(stile_http_exchange self, const stile_http_part *p
   struct { bool failed; union { stile_blob ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_72(f0, f1, f2, f3, f4);
+  stile_import_73(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("get")))
-extern void stile_import_73(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_74(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_http(stile_env self, stile_string name, stile_http_client *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -1982,14 +1982,14 @@ bool stile_env_http(stile_env self, stile_string name, stile_http_client *out, s
   struct { bool failed; union { stile_http_client ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_73(f0, f1, f2, f3);
+  stile_import_74(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/http@0.1.0"), import_name("put")))
-extern void stile_import_74(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_75(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_http(stile_env self, stile_string name, stile_http_client client, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2003,7 +2003,7 @@ bool stile_env_put_http(stile_env self, stile_string name, stile_http_client cli
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_74(f0, f1, f2, f3, f4);
+  stile_import_75(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -2018,11 +2018,11 @@ _Static_assert(sizeof(stile_kv_page) == 20, "layout");
 _Static_assert(offsetof(stile_kv_page, entries) == 0, "layout");
 _Static_assert(offsetof(stile_kv_page, cursor) == 8, "layout");
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("[resource-drop]bucket")))
-extern void stile_import_75(uint32_t);
-void stile_kv_bucket_drop(stile_kv_bucket self) { stile_import_75(self.handle); }
+extern void stile_import_76(uint32_t);
+void stile_kv_bucket_drop(stile_kv_bucket self) { stile_import_76(self.handle); }
 
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("[method]bucket.get")))
-extern void stile_import_76(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_77(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_kv_bucket_get(stile_kv_bucket self, stile_string key, stile_option_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2034,14 +2034,14 @@ bool stile_kv_bucket_get(stile_kv_bucket self, stile_string key, stile_option_st
   struct { bool failed; union { stile_option_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_76(f0, f1, f2, f3);
+  stile_import_77(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("[method]bucket.set")))
-extern void stile_import_77(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_78(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_kv_bucket_set(stile_kv_bucket self, stile_string key, stile_string value, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2057,13 +2057,13 @@ bool stile_kv_bucket_set(stile_kv_bucket self, stile_string key, stile_string va
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_77(f0, f1, f2, f3, f4, f5);
+  stile_import_78(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("[method]bucket.delete")))
-extern void stile_import_78(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_79(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_kv_bucket_delete(stile_kv_bucket self, stile_string key, bool *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2075,14 +2075,14 @@ bool stile_kv_bucket_delete(stile_kv_bucket self, stile_string key, bool *out, s
   struct { bool failed; union { bool ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_78(f0, f1, f2, f3);
+  stile_import_79(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("[method]bucket.list")))
-extern void stile_import_79(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_80(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_kv_bucket_list(stile_kv_bucket self, stile_string prefix, uint32_t limit, const stile_string *cursor, stile_kv_page *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2104,14 +2104,14 @@ bool stile_kv_bucket_list(stile_kv_bucket self, stile_string prefix, uint32_t li
   struct { bool failed; union { stile_kv_page ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f7 = (uint32_t)(uintptr_t)&result;
-  stile_import_79(f0, f1, f2, f3, f4, f5, f6, f7);
+  stile_import_80(f0, f1, f2, f3, f4, f5, f6, f7);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("[method]bucket.increment")))
-extern void stile_import_80(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
+extern void stile_import_81(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
 bool stile_kv_bucket_increment(stile_kv_bucket self, stile_string key, int64_t delta, int64_t *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2125,14 +2125,14 @@ bool stile_kv_bucket_increment(stile_kv_bucket self, stile_string key, int64_t d
   struct { bool failed; union { int64_t ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_80(f0, f1, f2, f3, f4);
+  stile_import_81(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("[method]bucket.compare-and-set")))
-extern void stile_import_81(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_82(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_kv_bucket_compare_and_set(stile_kv_bucket self, stile_string key, const stile_string *expected, const stile_string *value, bool *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2160,14 +2160,14 @@ bool stile_kv_bucket_compare_and_set(stile_kv_bucket self, stile_string key, con
   struct { bool failed; union { bool ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f9 = (uint32_t)(uintptr_t)&result;
-  stile_import_81(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9);
+  stile_import_82(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("get")))
-extern void stile_import_82(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_83(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_kv(stile_env self, stile_string name, stile_kv_bucket *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2179,14 +2179,14 @@ bool stile_env_kv(stile_env self, stile_string name, stile_kv_bucket *out, stile
   struct { bool failed; union { stile_kv_bucket ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_82(f0, f1, f2, f3);
+  stile_import_83(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/kv@0.1.0"), import_name("put")))
-extern void stile_import_83(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_84(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_kv(stile_env self, stile_string name, stile_kv_bucket bucket, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2200,25 +2200,25 @@ bool stile_env_put_kv(stile_env self, stile_string name, stile_kv_bucket bucket,
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_83(f0, f1, f2, f3, f4);
+  stile_import_84(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/random@0.1.0"), import_name("[resource-drop]random")))
-extern void stile_import_84(uint32_t);
-void stile_random_drop(stile_random self) { stile_import_84(self.handle); }
+extern void stile_import_85(uint32_t);
+void stile_random_drop(stile_random self) { stile_import_85(self.handle); }
 
 __attribute__((import_module("stile:capability/random@0.1.0"), import_name("[method]random.u64")))
-extern uint64_t stile_import_85(uint32_t);
+extern uint64_t stile_import_86(uint32_t);
 uint64_t stile_random_u64(stile_random self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  return (uint64_t)stile_import_85(f0);
+  return (uint64_t)stile_import_86(f0);
 }
 
 __attribute__((import_module("stile:capability/random@0.1.0"), import_name("[method]random.bytes")))
-extern void stile_import_86(uint32_t, uint32_t, uint32_t);
+extern void stile_import_87(uint32_t, uint32_t, uint32_t);
 bool stile_random_bytes(stile_random self, uint32_t length, stile_bytes *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2228,14 +2228,14 @@ bool stile_random_bytes(stile_random self, uint32_t length, stile_bytes *out, st
   struct { bool failed; union { stile_bytes ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f2 = (uint32_t)(uintptr_t)&result;
-  stile_import_86(f0, f1, f2);
+  stile_import_87(f0, f1, f2);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/random@0.1.0"), import_name("get")))
-extern void stile_import_87(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_88(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_random(stile_env self, stile_string name, stile_random *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2247,14 +2247,14 @@ bool stile_env_random(stile_env self, stile_string name, stile_random *out, stil
   struct { bool failed; union { stile_random ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_87(f0, f1, f2, f3);
+  stile_import_88(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/random@0.1.0"), import_name("put")))
-extern void stile_import_88(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_89(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_random(stile_env self, stile_string name, stile_random random, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2268,7 +2268,7 @@ bool stile_env_put_random(stile_env self, stile_string name, stile_random random
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_88(f0, f1, f2, f3, f4);
+  stile_import_89(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -2326,11 +2326,11 @@ _Static_assert(offsetof(stile_workspace_snapshot, taken) == 8, "layout");
 _Static_assert(offsetof(stile_workspace_snapshot, files) == 16, "layout");
 _Static_assert(offsetof(stile_workspace_snapshot, bytes) == 24, "layout");
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[resource-drop]directory")))
-extern void stile_import_89(uint32_t);
-void stile_workspace_directory_drop(stile_workspace_directory self) { stile_import_89(self.handle); }
+extern void stile_import_90(uint32_t);
+void stile_workspace_directory_drop(stile_workspace_directory self) { stile_import_90(self.handle); }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read")))
-extern void stile_import_90(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_91(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_read(stile_workspace_directory self, stile_string path, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2342,14 +2342,14 @@ bool stile_workspace_directory_read(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_90(f0, f1, f2, f3);
+  stile_import_91(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-with-digest")))
-extern void stile_import_91(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
+extern void stile_import_92(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
 bool stile_workspace_directory_read_with_digest(stile_workspace_directory self, stile_string path, uint64_t max, stile_workspace_whole *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2363,14 +2363,14 @@ bool stile_workspace_directory_read_with_digest(stile_workspace_directory self, 
   struct { bool failed; union { stile_workspace_whole ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_91(f0, f1, f2, f3, f4);
+  stile_import_92(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-lines")))
-extern void stile_import_92(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_93(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_read_lines(stile_workspace_directory self, stile_string path, uint32_t from, const uint32_t *to, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2390,14 +2390,14 @@ bool stile_workspace_directory_read_lines(stile_workspace_directory self, stile_
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f6 = (uint32_t)(uintptr_t)&result;
-  stile_import_92(f0, f1, f2, f3, f4, f5, f6);
+  stile_import_93(f0, f1, f2, f3, f4, f5, f6);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-bytes")))
-extern void stile_import_93(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t, uint32_t);
+extern void stile_import_94(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t, uint32_t);
 bool stile_workspace_directory_read_bytes(stile_workspace_directory self, stile_string path, uint64_t offset, uint32_t length, stile_bytes *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2413,14 +2413,14 @@ bool stile_workspace_directory_read_bytes(stile_workspace_directory self, stile_
   struct { bool failed; union { stile_bytes ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_93(f0, f1, f2, f3, f4, f5);
+  stile_import_94(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-blob")))
-extern void stile_import_94(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_95(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_read_blob(stile_workspace_directory self, stile_string path, stile_blob *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2432,14 +2432,14 @@ bool stile_workspace_directory_read_blob(stile_workspace_directory self, stile_s
   struct { bool failed; union { stile_blob ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_94(f0, f1, f2, f3);
+  stile_import_95(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.write")))
-extern void stile_import_95(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_96(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_write(stile_workspace_directory self, stile_string path, stile_string text, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2455,13 +2455,13 @@ bool stile_workspace_directory_write(stile_workspace_directory self, stile_strin
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_95(f0, f1, f2, f3, f4, f5);
+  stile_import_96(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.write-bytes")))
-extern void stile_import_96(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_97(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_write_bytes(stile_workspace_directory self, stile_string path, stile_bytes bytes, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2477,13 +2477,13 @@ bool stile_workspace_directory_write_bytes(stile_workspace_directory self, stile
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_96(f0, f1, f2, f3, f4, f5);
+  stile_import_97(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.write-blob")))
-extern void stile_import_97(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_98(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_write_blob(stile_workspace_directory self, stile_string path, stile_blob source, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2497,13 +2497,13 @@ bool stile_workspace_directory_write_blob(stile_workspace_directory self, stile_
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_97(f0, f1, f2, f3, f4);
+  stile_import_98(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.replace")))
-extern void stile_import_98(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_99(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_replace(stile_workspace_directory self, stile_string path, stile_string text, const stile_string *digest, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2527,14 +2527,14 @@ bool stile_workspace_directory_replace(stile_workspace_directory self, stile_str
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f8 = (uint32_t)(uintptr_t)&result;
-  stile_import_98(f0, f1, f2, f3, f4, f5, f6, f7, f8);
+  stile_import_99(f0, f1, f2, f3, f4, f5, f6, f7, f8);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.append")))
-extern void stile_import_99(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_100(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_append(stile_workspace_directory self, stile_string path, stile_string text, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2550,13 +2550,13 @@ bool stile_workspace_directory_append(stile_workspace_directory self, stile_stri
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_99(f0, f1, f2, f3, f4, f5);
+  stile_import_100(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.append-bytes")))
-extern void stile_import_100(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_101(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_append_bytes(stile_workspace_directory self, stile_string path, stile_bytes bytes, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2572,7 +2572,7 @@ bool stile_workspace_directory_append_bytes(stile_workspace_directory self, stil
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_100(f0, f1, f2, f3, f4, f5);
+  stile_import_101(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -2581,7 +2581,7 @@ _Static_assert(sizeof(stile_list_workspace_replacement) == 8, "layout");
 _Static_assert(offsetof(stile_list_workspace_replacement, len) == 4, "layout");
 _Static_assert(sizeof(stile_workspace_replacement) == 16, "layout");
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.edit")))
-extern void stile_import_101(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_102(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_edit(stile_workspace_directory self, stile_string path, stile_list_workspace_replacement replacements, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2597,13 +2597,13 @@ bool stile_workspace_directory_edit(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_101(f0, f1, f2, f3, f4, f5);
+  stile_import_102(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.list")))
-extern void stile_import_102(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_103(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_list(stile_workspace_directory self, stile_string path, uint32_t limit, const stile_string *cursor, stile_workspace_page *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2625,14 +2625,14 @@ bool stile_workspace_directory_list(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_workspace_page ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f7 = (uint32_t)(uintptr_t)&result;
-  stile_import_102(f0, f1, f2, f3, f4, f5, f6, f7);
+  stile_import_103(f0, f1, f2, f3, f4, f5, f6, f7);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.find")))
-extern void stile_import_103(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_104(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_find(stile_workspace_directory self, stile_string glob, uint32_t limit, const stile_string *cursor, stile_workspace_found *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2654,14 +2654,14 @@ bool stile_workspace_directory_find(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_workspace_found ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f7 = (uint32_t)(uintptr_t)&result;
-  stile_import_103(f0, f1, f2, f3, f4, f5, f6, f7);
+  stile_import_104(f0, f1, f2, f3, f4, f5, f6, f7);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.grep")))
-extern void stile_import_104(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_105(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_grep(stile_workspace_directory self, stile_string pattern, const stile_workspace_search *search, uint32_t limit, const stile_string *cursor, stile_workspace_matches *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2693,14 +2693,14 @@ bool stile_workspace_directory_grep(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_workspace_matches ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f12 = (uint32_t)(uintptr_t)&result;
-  stile_import_104(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12);
+  stile_import_105(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.diff")))
-extern void stile_import_105(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_106(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_diff(stile_workspace_directory self, stile_string before, stile_string after, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2716,14 +2716,14 @@ bool stile_workspace_directory_diff(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_105(f0, f1, f2, f3, f4, f5);
+  stile_import_106(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.diff-revision")))
-extern void stile_import_106(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
+extern void stile_import_107(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
 bool stile_workspace_directory_diff_revision(stile_workspace_directory self, stile_string path, uint64_t revision, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2737,14 +2737,14 @@ bool stile_workspace_directory_diff_revision(stile_workspace_directory self, sti
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_106(f0, f1, f2, f3, f4);
+  stile_import_107(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.stat")))
-extern void stile_import_107(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_108(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_stat(stile_workspace_directory self, stile_string path, stile_workspace_status *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2756,14 +2756,14 @@ bool stile_workspace_directory_stat(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_workspace_status ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_107(f0, f1, f2, f3);
+  stile_import_108(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.set-mode")))
-extern void stile_import_108(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_109(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_set_mode(stile_workspace_directory self, stile_string path, uint32_t mode, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2777,13 +2777,13 @@ bool stile_workspace_directory_set_mode(stile_workspace_directory self, stile_st
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_108(f0, f1, f2, f3, f4);
+  stile_import_109(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.make-link")))
-extern void stile_import_109(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_110(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_make_link(stile_workspace_directory self, stile_string path, stile_string target, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2799,13 +2799,13 @@ bool stile_workspace_directory_make_link(stile_workspace_directory self, stile_s
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_109(f0, f1, f2, f3, f4, f5);
+  stile_import_110(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-link")))
-extern void stile_import_110(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_111(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_read_link(stile_workspace_directory self, stile_string path, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2817,14 +2817,14 @@ bool stile_workspace_directory_read_link(stile_workspace_directory self, stile_s
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_110(f0, f1, f2, f3);
+  stile_import_111(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.make-directory")))
-extern void stile_import_111(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_112(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_make_directory(stile_workspace_directory self, stile_string path, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2836,36 +2836,14 @@ bool stile_workspace_directory_make_directory(stile_workspace_directory self, st
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_111(f0, f1, f2, f3);
+  stile_import_112(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.move")))
-extern void stile_import_112(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
-bool stile_workspace_directory_move(stile_workspace_directory self, stile_string source, stile_string target, stile_error *error) {
-  uint32_t f0 = 0;
-  uint32_t f1 = 0;
-  uint32_t f2 = 0;
-  uint32_t f3 = 0;
-  uint32_t f4 = 0;
-  uint32_t f5 = 0;
-  f0 = self.handle;
-  f1 = (uint32_t)(uintptr_t)source.data;
-  f2 = source.len;
-  f3 = (uint32_t)(uintptr_t)target.data;
-  f4 = target.len;
-  struct { bool failed; union { stile_error error; } value; } result;
-  _Static_assert(sizeof result == 48, "layout");
-  f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_112(f0, f1, f2, f3, f4, f5);
-  if (result.failed && error) *error = result.value.error;
-  return !result.failed;
-}
-
-__attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.copy")))
 extern void stile_import_113(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
-bool stile_workspace_directory_copy(stile_workspace_directory self, stile_string source, stile_string target, stile_error *error) {
+bool stile_workspace_directory_move(stile_workspace_directory self, stile_string source, stile_string target, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
   uint32_t f2 = 0;
@@ -2885,8 +2863,30 @@ bool stile_workspace_directory_copy(stile_workspace_directory self, stile_string
   return !result.failed;
 }
 
+__attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.copy")))
+extern void stile_import_114(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+bool stile_workspace_directory_copy(stile_workspace_directory self, stile_string source, stile_string target, stile_error *error) {
+  uint32_t f0 = 0;
+  uint32_t f1 = 0;
+  uint32_t f2 = 0;
+  uint32_t f3 = 0;
+  uint32_t f4 = 0;
+  uint32_t f5 = 0;
+  f0 = self.handle;
+  f1 = (uint32_t)(uintptr_t)source.data;
+  f2 = source.len;
+  f3 = (uint32_t)(uintptr_t)target.data;
+  f4 = target.len;
+  struct { bool failed; union { stile_error error; } value; } result;
+  _Static_assert(sizeof result == 48, "layout");
+  f5 = (uint32_t)(uintptr_t)&result;
+  stile_import_114(f0, f1, f2, f3, f4, f5);
+  if (result.failed && error) *error = result.value.error;
+  return !result.failed;
+}
+
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.remove")))
-extern void stile_import_114(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_115(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_remove(stile_workspace_directory self, stile_string path, bool recursive, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2900,7 +2900,7 @@ bool stile_workspace_directory_remove(stile_workspace_directory self, stile_stri
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_114(f0, f1, f2, f3, f4);
+  stile_import_115(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -2909,7 +2909,7 @@ _Static_assert(sizeof(stile_list_workspace_revision) == 8, "layout");
 _Static_assert(offsetof(stile_list_workspace_revision, len) == 4, "layout");
 _Static_assert(sizeof(stile_workspace_revision) == 24, "layout");
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.history")))
-extern void stile_import_115(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_116(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_history(stile_workspace_directory self, stile_string path, stile_list_workspace_revision *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2921,14 +2921,14 @@ bool stile_workspace_directory_history(stile_workspace_directory self, stile_str
   struct { bool failed; union { stile_list_workspace_revision ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_115(f0, f1, f2, f3);
+  stile_import_116(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-revision")))
-extern void stile_import_116(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
+extern void stile_import_117(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
 bool stile_workspace_directory_read_revision(stile_workspace_directory self, stile_string path, uint64_t revision, stile_blob *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2942,14 +2942,14 @@ bool stile_workspace_directory_read_revision(stile_workspace_directory self, sti
   struct { bool failed; union { stile_blob ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_116(f0, f1, f2, f3, f4);
+  stile_import_117(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.restore")))
-extern void stile_import_117(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
+extern void stile_import_118(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
 bool stile_workspace_directory_restore(stile_workspace_directory self, stile_string path, uint64_t revision, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2963,13 +2963,13 @@ bool stile_workspace_directory_restore(stile_workspace_directory self, stile_str
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_117(f0, f1, f2, f3, f4);
+  stile_import_118(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.snapshot")))
-extern void stile_import_118(uint32_t, uint32_t);
+extern void stile_import_119(uint32_t, uint32_t);
 bool stile_workspace_directory_snapshot(stile_workspace_directory self, uint64_t *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2977,7 +2977,7 @@ bool stile_workspace_directory_snapshot(stile_workspace_directory self, uint64_t
   struct { bool failed; union { uint64_t ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_118(f0, f1);
+  stile_import_119(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
@@ -2987,7 +2987,7 @@ _Static_assert(sizeof(stile_list_workspace_snapshot) == 8, "layout");
 _Static_assert(offsetof(stile_list_workspace_snapshot, len) == 4, "layout");
 _Static_assert(sizeof(stile_workspace_snapshot) == 32, "layout");
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.snapshots")))
-extern void stile_import_119(uint32_t, uint32_t);
+extern void stile_import_120(uint32_t, uint32_t);
 bool stile_workspace_directory_snapshots(stile_workspace_directory self, stile_list_workspace_snapshot *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2995,31 +2995,15 @@ bool stile_workspace_directory_snapshots(stile_workspace_directory self, stile_l
   struct { bool failed; union { stile_list_workspace_snapshot ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_119(f0, f1);
+  stile_import_120(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.restore-snapshot")))
-extern void stile_import_120(uint32_t, uint64_t, uint32_t);
-bool stile_workspace_directory_restore_snapshot(stile_workspace_directory self, uint64_t id, stile_error *error) {
-  uint32_t f0 = 0;
-  uint64_t f1 = 0;
-  uint32_t f2 = 0;
-  f0 = self.handle;
-  f1 = (uint64_t)id;
-  struct { bool failed; union { stile_error error; } value; } result;
-  _Static_assert(sizeof result == 48, "layout");
-  f2 = (uint32_t)(uintptr_t)&result;
-  stile_import_120(f0, f1, f2);
-  if (result.failed && error) *error = result.value.error;
-  return !result.failed;
-}
-
-__attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.remove-snapshot")))
 extern void stile_import_121(uint32_t, uint64_t, uint32_t);
-bool stile_workspace_directory_remove_snapshot(stile_workspace_directory self, uint64_t id, stile_error *error) {
+bool stile_workspace_directory_restore_snapshot(stile_workspace_directory self, uint64_t id, stile_error *error) {
   uint32_t f0 = 0;
   uint64_t f1 = 0;
   uint32_t f2 = 0;
@@ -3033,8 +3017,24 @@ bool stile_workspace_directory_remove_snapshot(stile_workspace_directory self, u
   return !result.failed;
 }
 
+__attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.remove-snapshot")))
+extern void stile_import_122(uint32_t, uint64_t, uint32_t);
+bool stile_workspace_directory_remove_snapshot(stile_workspace_directory self, uint64_t id, stile_error *error) {
+  uint32_t f0 = 0;
+  uint64_t f1 = 0;
+  uint32_t f2 = 0;
+  f0 = self.handle;
+  f1 = (uint64_t)id;
+  struct { bool failed; union { stile_error error; } value; } result;
+  _Static_assert(sizeof result == 48, "layout");
+  f2 = (uint32_t)(uintptr_t)&result;
+  stile_import_122(f0, f1, f2);
+  if (result.failed && error) *error = result.value.error;
+  return !result.failed;
+}
+
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.subdirectory")))
-extern void stile_import_122(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_123(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_subdirectory(stile_workspace_directory self, stile_string path, stile_workspace_directory *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3046,14 +3046,14 @@ bool stile_workspace_directory_subdirectory(stile_workspace_directory self, stil
   struct { bool failed; union { stile_workspace_directory ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_122(f0, f1, f2, f3);
+  stile_import_123(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-only")))
-extern void stile_import_123(uint32_t, uint32_t);
+extern void stile_import_124(uint32_t, uint32_t);
 bool stile_workspace_directory_read_only(stile_workspace_directory self, stile_workspace_directory *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3061,14 +3061,14 @@ bool stile_workspace_directory_read_only(stile_workspace_directory self, stile_w
   struct { bool failed; union { stile_workspace_directory ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_123(f0, f1);
+  stile_import_124(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("get")))
-extern void stile_import_124(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_125(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_workspace(stile_env self, stile_string name, stile_workspace_directory *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3080,14 +3080,14 @@ bool stile_env_workspace(stile_env self, stile_string name, stile_workspace_dire
   struct { bool failed; union { stile_workspace_directory ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_124(f0, f1, f2, f3);
+  stile_import_125(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("put")))
-extern void stile_import_125(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_126(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_workspace(stile_env self, stile_string name, stile_workspace_directory directory, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3101,7 +3101,7 @@ bool stile_env_put_workspace(stile_env self, stile_string name, stile_workspace_
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_125(f0, f1, f2, f3, f4);
+  stile_import_126(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -3146,19 +3146,19 @@ _Static_assert(offsetof(stile_sandbox_changes, conflicts) == 24, "layout");
 _Static_assert(offsetof(stile_sandbox_changes, skipped) == 32, "layout");
 _Static_assert(offsetof(stile_sandbox_changes, omitted) == 40, "layout");
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[resource-drop]container")))
-extern void stile_import_126(uint32_t);
-void stile_sandbox_container_drop(stile_sandbox_container self) { stile_import_126(self.handle); }
+extern void stile_import_127(uint32_t);
+void stile_sandbox_container_drop(stile_sandbox_container self) { stile_import_127(self.handle); }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[resource-drop]process")))
-extern void stile_import_127(uint32_t);
-void stile_sandbox_process_drop(stile_sandbox_process self) { stile_import_127(self.handle); }
+extern void stile_import_128(uint32_t);
+void stile_sandbox_process_drop(stile_sandbox_process self) { stile_import_128(self.handle); }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[resource-drop]transfer")))
-extern void stile_import_128(uint32_t);
-void stile_sandbox_transfer_drop(stile_sandbox_transfer self) { stile_import_128(self.handle); }
+extern void stile_import_129(uint32_t);
+void stile_sandbox_transfer_drop(stile_sandbox_transfer self) { stile_import_129(self.handle); }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]container.start")))
-extern void stile_import_129(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_130(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_sandbox_container_start(stile_sandbox_container self, const stile_sandbox_command *command, stile_sandbox_process *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3197,14 +3197,14 @@ bool stile_sandbox_container_start(stile_sandbox_container self, const stile_san
   struct { bool failed; union { stile_sandbox_process ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f12 = (uint32_t)(uintptr_t)&result;
-  stile_import_129(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12);
+  stile_import_130(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]container.push")))
-extern void stile_import_130(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_131(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_sandbox_container_push(stile_sandbox_container self, stile_workspace_directory directory, stile_string to, stile_sandbox_transfer *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3218,14 +3218,14 @@ bool stile_sandbox_container_push(stile_sandbox_container self, stile_workspace_
   struct { bool failed; union { stile_sandbox_transfer ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_130(f0, f1, f2, f3, f4);
+  stile_import_131(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]container.pull")))
-extern void stile_import_131(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_132(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_sandbox_container_pull(stile_sandbox_container self, stile_workspace_directory directory, stile_string from, stile_sandbox_transfer *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3239,14 +3239,14 @@ bool stile_sandbox_container_pull(stile_sandbox_container self, stile_workspace_
   struct { bool failed; union { stile_sandbox_transfer ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_131(f0, f1, f2, f3, f4);
+  stile_import_132(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]container.limits")))
-extern void stile_import_132(uint32_t, uint32_t);
+extern void stile_import_133(uint32_t, uint32_t);
 bool stile_sandbox_container_limits(stile_sandbox_container self, stile_list_sandbox_note *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3254,14 +3254,14 @@ bool stile_sandbox_container_limits(stile_sandbox_container self, stile_list_san
   struct { bool failed; union { stile_list_sandbox_note ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_132(f0, f1);
+  stile_import_133(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]process.subscribe")))
-extern uint32_t stile_import_133(uint32_t, uint32_t, uint64_t);
+extern uint32_t stile_import_134(uint32_t, uint32_t, uint64_t);
 stile_pollable stile_sandbox_process_subscribe(stile_sandbox_process self, const stile_sandbox_stage *stage) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3273,13 +3273,13 @@ stile_pollable stile_sandbox_process_subscribe(stile_sandbox_process self, const
   f2 = (uint64_t)(*stage).value.output;
   break;
   }
-  return (stile_pollable){stile_import_133(f0, f1, f2)};
+  return (stile_pollable){stile_import_134(f0, f1, f2)};
 }
 
 _Static_assert(sizeof(stile_option_sandbox_part) == 32, "layout");
 _Static_assert(offsetof(stile_option_sandbox_part, value) == 8, "layout");
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]process.read")))
-extern void stile_import_134(uint32_t, uint64_t, uint32_t);
+extern void stile_import_135(uint32_t, uint64_t, uint32_t);
 bool stile_sandbox_process_read(stile_sandbox_process self, uint64_t offset, stile_option_sandbox_part *out, stile_error *error) {
   uint32_t f0 = 0;
   uint64_t f1 = 0;
@@ -3289,14 +3289,14 @@ bool stile_sandbox_process_read(stile_sandbox_process self, uint64_t offset, sti
   struct { bool failed; union { stile_option_sandbox_part ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f2 = (uint32_t)(uintptr_t)&result;
-  stile_import_134(f0, f1, f2);
+  stile_import_135(f0, f1, f2);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]process.take")))
-extern void stile_import_135(uint32_t, uint32_t);
+extern void stile_import_136(uint32_t, uint32_t);
 bool stile_sandbox_process_take(stile_sandbox_process self, stile_sandbox_exit *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3304,30 +3304,30 @@ bool stile_sandbox_process_take(stile_sandbox_process self, stile_sandbox_exit *
   struct { bool failed; union { stile_sandbox_exit ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_135(f0, f1);
+  stile_import_136(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]process.stop")))
-extern void stile_import_136(uint32_t);
+extern void stile_import_137(uint32_t);
 void stile_sandbox_process_stop(stile_sandbox_process self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  stile_import_136(f0);
+  stile_import_137(f0);
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]transfer.subscribe")))
-extern uint32_t stile_import_137(uint32_t);
+extern uint32_t stile_import_138(uint32_t);
 stile_pollable stile_sandbox_transfer_subscribe(stile_sandbox_transfer self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  return (stile_pollable){stile_import_137(f0)};
+  return (stile_pollable){stile_import_138(f0)};
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]transfer.take")))
-extern void stile_import_138(uint32_t, uint32_t);
+extern void stile_import_139(uint32_t, uint32_t);
 bool stile_sandbox_transfer_take(stile_sandbox_transfer self, stile_sandbox_changes *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3335,14 +3335,14 @@ bool stile_sandbox_transfer_take(stile_sandbox_transfer self, stile_sandbox_chan
   struct { bool failed; union { stile_sandbox_changes ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 56, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_138(f0, f1);
+  stile_import_139(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("get")))
-extern void stile_import_139(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_140(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_sandbox(stile_env self, stile_string name, stile_sandbox_container *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3354,14 +3354,14 @@ bool stile_env_sandbox(stile_env self, stile_string name, stile_sandbox_containe
   struct { bool failed; union { stile_sandbox_container ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_139(f0, f1, f2, f3);
+  stile_import_140(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("put")))
-extern void stile_import_140(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_141(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_sandbox(stile_env self, stile_string name, stile_sandbox_container container, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3375,7 +3375,7 @@ bool stile_env_put_sandbox(stile_env self, stile_string name, stile_sandbox_cont
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_140(f0, f1, f2, f3, f4);
+  stile_import_141(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -3385,18 +3385,18 @@ _Static_assert(offsetof(stile_tools_description, name) == 0, "layout");
 _Static_assert(offsetof(stile_tools_description, description) == 8, "layout");
 _Static_assert(offsetof(stile_tools_description, input_schema) == 16, "layout");
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[resource-drop]toolbox")))
-extern void stile_import_141(uint32_t);
-void stile_tools_toolbox_drop(stile_tools_toolbox self) { stile_import_141(self.handle); }
+extern void stile_import_142(uint32_t);
+void stile_tools_toolbox_drop(stile_tools_toolbox self) { stile_import_142(self.handle); }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[resource-drop]pending")))
-extern void stile_import_142(uint32_t);
-void stile_tools_pending_drop(stile_tools_pending self) { stile_import_142(self.handle); }
+extern void stile_import_143(uint32_t);
+void stile_tools_pending_drop(stile_tools_pending self) { stile_import_143(self.handle); }
 
 _Static_assert(sizeof(stile_list_tools_description) == 8, "layout");
 _Static_assert(offsetof(stile_list_tools_description, len) == 4, "layout");
 _Static_assert(sizeof(stile_tools_description) == 24, "layout");
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]toolbox.search")))
-extern void stile_import_143(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_144(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 stile_list_tools_description stile_tools_toolbox_search(stile_tools_toolbox self, stile_string query, uint32_t limit) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3410,12 +3410,12 @@ stile_list_tools_description stile_tools_toolbox_search(stile_tools_toolbox self
   stile_list_tools_description result;
   _Static_assert(sizeof result == 8, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_143(f0, f1, f2, f3, f4);
+  stile_import_144(f0, f1, f2, f3, f4);
   return result;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]toolbox.describe")))
-extern void stile_import_144(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_145(uint32_t, uint32_t, uint32_t, uint32_t);
 stile_string stile_tools_toolbox_describe(stile_tools_toolbox self, stile_list_string names) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3427,12 +3427,12 @@ stile_string stile_tools_toolbox_describe(stile_tools_toolbox self, stile_list_s
   stile_string result;
   _Static_assert(sizeof result == 8, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_144(f0, f1, f2, f3);
+  stile_import_145(f0, f1, f2, f3);
   return result;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]toolbox.start")))
-extern void stile_import_145(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_146(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_tools_toolbox_start(stile_tools_toolbox self, stile_string tool, stile_string input, stile_env env, stile_tools_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3450,22 +3450,22 @@ bool stile_tools_toolbox_start(stile_tools_toolbox self, stile_string tool, stil
   struct { bool failed; union { stile_tools_pending ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f6 = (uint32_t)(uintptr_t)&result;
-  stile_import_145(f0, f1, f2, f3, f4, f5, f6);
+  stile_import_146(f0, f1, f2, f3, f4, f5, f6);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]pending.subscribe")))
-extern uint32_t stile_import_146(uint32_t);
+extern uint32_t stile_import_147(uint32_t);
 stile_pollable stile_tools_pending_subscribe(stile_tools_pending self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  return (stile_pollable){stile_import_146(f0)};
+  return (stile_pollable){stile_import_147(f0)};
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]pending.take")))
-extern void stile_import_147(uint32_t, uint32_t);
+extern void stile_import_148(uint32_t, uint32_t);
 bool stile_tools_pending_take(stile_tools_pending self, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3473,14 +3473,14 @@ bool stile_tools_pending_take(stile_tools_pending self, stile_string *out, stile
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_147(f0, f1);
+  stile_import_148(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("get")))
-extern void stile_import_148(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_149(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_tools(stile_env self, stile_string name, stile_tools_toolbox *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3492,14 +3492,14 @@ bool stile_env_tools(stile_env self, stile_string name, stile_tools_toolbox *out
   struct { bool failed; union { stile_tools_toolbox ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_148(f0, f1, f2, f3);
+  stile_import_149(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("put")))
-extern void stile_import_149(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_150(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_tools(stile_env self, stile_string name, stile_tools_toolbox toolbox, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3513,7 +3513,7 @@ bool stile_env_put_tools(stile_env self, stile_string name, stile_tools_toolbox 
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_149(f0, f1, f2, f3, f4);
+  stile_import_150(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }

@@ -1614,7 +1614,7 @@ func (r *Console) Log(level ConsoleLevel, message string) {
 }
 
 //go:wasmimport stile:capability/console@0.1.0 [method]console.progress
-func import53(f0 uint32, f1 float64, f2 uint32, f3 float64, f4 uint32, f5 uint32)
+func import54(f0 uint32, f1 float64, f2 uint32, f3 float64, f4 uint32, f5 uint32)
 
 // Says how much of the call's work is done, of a total if that is known. Updates beyond ten a second may be dropped, and a message is
 // one line of at most 200 bytes.
@@ -1635,11 +1635,11 @@ func (r *Console) Progress(done float64, total *float64, message string) {
 	}
 	f4 = uint32(c.text(message))
 	f5 = uint32(len(message))
-	import53(f0, f1, f2, f3, f4, f5)
+	import54(f0, f1, f2, f3, f4, f5)
 }
 
 //go:wasmimport stile:capability/console@0.1.0 get
-func import54(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import55(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Console returns the binding of this name, which must be of stile:capability/console.
 func (r *Env) Console(name string) (out *Console, err error) {
@@ -1654,7 +1654,7 @@ func (r *Env) Console(name string) (out *Console, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import54(f0, f1, f2, f3)
+	import55(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -1664,7 +1664,7 @@ func (r *Env) Console(name string) (out *Console, err error) {
 }
 
 //go:wasmimport stile:capability/console@0.1.0 put
-func import55(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import56(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutConsole gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutConsole(name string, console *Console) (err error) {
@@ -1681,7 +1681,7 @@ func (r *Env) PutConsole(name string, console *Console) (err error) {
 	f3 = uint32(give(&console.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import55(f0, f1, f2, f3, f4)
+	import56(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -1760,12 +1760,12 @@ type HTTPRequest struct {
 func storeHTTPRequest(c *call, p unsafe.Pointer, v HTTPRequest) {
 	c.storeString(p, v.Method)
 	c.storeString(unsafe.Add(p, 8), v.URL)
-	list56 := c.elements(len(v.Headers), 16)
+	list57 := c.elements(len(v.Headers), 16)
 	for k, v := range v.Headers {
-		p := unsafe.Add(list56, k*16)
+		p := unsafe.Add(list57, k*16)
 		storeHeader(c, p, v)
 	}
-	c.storePair(unsafe.Add(p, 16), list56, len(v.Headers))
+	c.storePair(unsafe.Add(p, 16), list57, len(v.Headers))
 	storeHTTPContent(c, unsafe.Add(p, 24), v.Content)
 	*(*uint8)(unsafe.Add(p, 36)) = uint8(v.Redirect)
 	if v.Timeout != nil {
@@ -1796,12 +1796,12 @@ func storeHTTPHead(c *call, p unsafe.Pointer, v HTTPHead) {
 	*(*uint16)(p) = v.Status
 	c.storeString(unsafe.Add(p, 4), v.URL)
 	*(*bool)(unsafe.Add(p, 12)) = v.Redirected
-	list57 := c.elements(len(v.Headers), 16)
+	list58 := c.elements(len(v.Headers), 16)
 	for k, v := range v.Headers {
-		p := unsafe.Add(list57, k*16)
+		p := unsafe.Add(list58, k*16)
 		storeHeader(c, p, v)
 	}
-	c.storePair(unsafe.Add(p, 16), list57, len(v.Headers))
+	c.storePair(unsafe.Add(p, 16), list58, len(v.Headers))
 }
 
 func loadHTTPHead(p unsafe.Pointer) HTTPHead {
@@ -1829,19 +1829,19 @@ func storeHTTPRule(c *call, p unsafe.Pointer, v HTTPRule) {
 		*(*uint8)(unsafe.Add(p, 16)) = 1
 		*(*uint16)(unsafe.Add(unsafe.Add(p, 16), 2)) = *v.Port
 	}
-	list58 := c.elements(len(v.Methods), 8)
+	list59 := c.elements(len(v.Methods), 8)
 	for k, v := range v.Methods {
-		p := unsafe.Add(list58, k*8)
-		c.storeString(p, v)
-	}
-	c.storePair(unsafe.Add(p, 20), list58, len(v.Methods))
-	c.storeString(unsafe.Add(p, 28), v.Path)
-	list59 := c.elements(len(v.Headers), 8)
-	for k, v := range v.Headers {
 		p := unsafe.Add(list59, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 36), list59, len(v.Headers))
+	c.storePair(unsafe.Add(p, 20), list59, len(v.Methods))
+	c.storeString(unsafe.Add(p, 28), v.Path)
+	list60 := c.elements(len(v.Headers), 8)
+	for k, v := range v.Headers {
+		p := unsafe.Add(list60, k*8)
+		c.storeString(p, v)
+	}
+	c.storePair(unsafe.Add(p, 36), list60, len(v.Headers))
 }
 
 func loadHTTPRule(p unsafe.Pointer) HTTPRule {
@@ -1944,7 +1944,7 @@ func (r *HTTPExchange) Drop() {
 }
 
 //go:wasmimport stile:capability/http@0.1.0 [method]client.start
-func import60(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32, f9 uint32, f10 uint32, f11 uint32, f12 uint32, f13 uint32)
+func import61(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32, f9 uint32, f10 uint32, f11 uint32, f12 uint32, f13 uint32)
 
 // Starts a request and returns at once. A denial is returned here. A request has at most 100 headers, and at most 262,144
 // bytes outside a blob.
@@ -1970,12 +1970,12 @@ func (r *HTTPClient) Start(request HTTPRequest) (out *HTTPExchange, err error) {
 	f2 = uint32(len(request.Method))
 	f3 = uint32(c.text(request.URL))
 	f4 = uint32(len(request.URL))
-	list61 := c.elements(len(request.Headers), 16)
+	list62 := c.elements(len(request.Headers), 16)
 	for k, v := range request.Headers {
-		p := unsafe.Add(list61, k*16)
+		p := unsafe.Add(list62, k*16)
 		storeHeader(c, p, v)
 	}
-	f5 = uint32(c.keep(list61))
+	f5 = uint32(c.keep(list62))
 	f6 = uint32(len(request.Headers))
 	switch v := request.Content.(type) {
 	case nil:
@@ -2002,7 +2002,7 @@ func (r *HTTPClient) Start(request HTTPRequest) (out *HTTPExchange, err error) {
 	}
 	o := c.area(48)
 	f13 = c.keep(o)
-	import60(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13)
+	import61(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2012,7 +2012,7 @@ func (r *HTTPClient) Start(request HTTPRequest) (out *HTTPExchange, err error) {
 }
 
 //go:wasmimport stile:capability/http@0.1.0 [method]client.narrow
-func import62(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import63(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // A client that allows only what both this one and `rules` allow. At most 256 rules, with at most 32 methods and 64 headers each.
 func (r *HTTPClient) Narrow(rules []HTTPRule) (out *HTTPClient, err error) {
@@ -2023,16 +2023,16 @@ func (r *HTTPClient) Narrow(rules []HTTPRule) (out *HTTPClient, err error) {
 	var f2 uint32
 	var f3 uint32
 	f0 = uint32(r.handle)
-	list63 := c.elements(len(rules), 44)
+	list64 := c.elements(len(rules), 44)
 	for k, v := range rules {
-		p := unsafe.Add(list63, k*44)
+		p := unsafe.Add(list64, k*44)
 		storeHTTPRule(c, p, v)
 	}
-	f1 = uint32(c.keep(list63))
+	f1 = uint32(c.keep(list64))
 	f2 = uint32(len(rules))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import62(f0, f1, f2, f3)
+	import63(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2042,7 +2042,7 @@ func (r *HTTPClient) Narrow(rules []HTTPRule) (out *HTTPClient, err error) {
 }
 
 //go:wasmimport stile:capability/http@0.1.0 [method]client.rules
-func import64(f0 uint32, f1 uint32)
+func import65(f0 uint32, f1 uint32)
 
 func (r *HTTPClient) Rules() []HTTPRule {
 	c := begin()
@@ -2052,12 +2052,12 @@ func (r *HTTPClient) Rules() []HTTPRule {
 	f0 = uint32(r.handle)
 	o := c.area(8)
 	f1 = c.keep(o)
-	import64(f0, f1)
+	import65(f0, f1)
 	return loadList(o, 44, func(p unsafe.Pointer) HTTPRule { return loadHTTPRule(p) })
 }
 
 //go:wasmimport stile:capability/http@0.1.0 [method]exchange.subscribe
-func import65(f0 uint32, f1 uint32, f2 uint64) uint32
+func import66(f0 uint32, f1 uint32, f2 uint64) uint32
 
 // Ready when the exchange has reached this stage or has failed.
 func (r *HTTPExchange) Subscribe(stage HTTPStage) *Pollable {
@@ -2080,11 +2080,11 @@ func (r *HTTPExchange) Subscribe(stage HTTPStage) *Pollable {
 		f1 = uint32(2)
 		_ = v
 	}
-	return &Pollable{import65(f0, f1, f2)}
+	return &Pollable{import66(f0, f1, f2)}
 }
 
 //go:wasmimport stile:capability/http@0.1.0 [method]exchange.head
-func import66(f0 uint32, f1 uint32)
+func import67(f0 uint32, f1 uint32)
 
 func (r *HTTPExchange) Head() (out HTTPHead, err error) {
 	c := begin()
@@ -2094,7 +2094,7 @@ func (r *HTTPExchange) Head() (out HTTPHead, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import66(f0, f1)
+	import67(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2104,7 +2104,7 @@ func (r *HTTPExchange) Head() (out HTTPHead, err error) {
 }
 
 //go:wasmimport stile:capability/http@0.1.0 [method]exchange.text
-func import67(f0 uint32, f1 uint64, f2 uint32)
+func import68(f0 uint32, f1 uint64, f2 uint32)
 
 // The whole body.
 func (r *HTTPExchange) Text(max uint64) (out string, err error) {
@@ -2117,7 +2117,7 @@ func (r *HTTPExchange) Text(max uint64) (out string, err error) {
 	f1 = uint64(max)
 	o := c.area(48)
 	f2 = c.keep(o)
-	import67(f0, f1, f2)
+	import68(f0, f1, f2)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2127,7 +2127,7 @@ func (r *HTTPExchange) Text(max uint64) (out string, err error) {
 }
 
 //go:wasmimport stile:capability/http@0.1.0 [method]exchange.blob
-func import68(f0 uint32, f1 uint32, f2 uint64, f3 uint32, f4 uint32)
+func import69(f0 uint32, f1 uint32, f2 uint64, f3 uint32, f4 uint32)
 
 // Without a part: the whole body, which can be taken once. With a part: the bytes that have arrived from its offset on, at
 // most 262,144. There is at least one unless the body has ended.
@@ -2147,7 +2147,7 @@ func (r *HTTPExchange) Blob(part *HTTPPart) (out *Blob, err error) {
 	}
 	o := c.area(48)
 	f4 = c.keep(o)
-	import68(f0, f1, f2, f3, f4)
+	import69(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2157,7 +2157,7 @@ func (r *HTTPExchange) Blob(part *HTTPPart) (out *Blob, err error) {
 }
 
 //go:wasmimport stile:capability/http@0.1.0 get
-func import69(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import70(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // HTTP returns the binding of this name, which must be of stile:capability/http.
 func (r *Env) HTTP(name string) (out *HTTPClient, err error) {
@@ -2172,7 +2172,7 @@ func (r *Env) HTTP(name string) (out *HTTPClient, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import69(f0, f1, f2, f3)
+	import70(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2182,7 +2182,7 @@ func (r *Env) HTTP(name string) (out *HTTPClient, err error) {
 }
 
 //go:wasmimport stile:capability/http@0.1.0 put
-func import70(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import71(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutHTTP gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutHTTP(name string, client *HTTPClient) (err error) {
@@ -2199,7 +2199,7 @@ func (r *Env) PutHTTP(name string, client *HTTPClient) (err error) {
 	f3 = uint32(give(&client.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import70(f0, f1, f2, f3, f4)
+	import71(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2231,12 +2231,12 @@ type KVPage struct {
 }
 
 func storeKVPage(c *call, p unsafe.Pointer, v KVPage) {
-	list71 := c.elements(len(v.Entries), 16)
+	list72 := c.elements(len(v.Entries), 16)
 	for k, v := range v.Entries {
-		p := unsafe.Add(list71, k*16)
+		p := unsafe.Add(list72, k*16)
 		storeKVEntry(c, p, v)
 	}
-	c.storePair(p, list71, len(v.Entries))
+	c.storePair(p, list72, len(v.Entries))
 	if v.Cursor != nil {
 		*(*uint8)(unsafe.Add(p, 8)) = 1
 		c.storeString(unsafe.Add(unsafe.Add(p, 8), 4), *v.Cursor)
@@ -2265,7 +2265,7 @@ func (r *KVBucket) Drop() {
 }
 
 //go:wasmimport stile:capability/kv@0.1.0 [method]bucket.get
-func import72(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import73(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 func (r *KVBucket) Get(key string) (out *string, err error) {
 	c := begin()
@@ -2279,7 +2279,7 @@ func (r *KVBucket) Get(key string) (out *string, err error) {
 	f2 = uint32(len(key))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import72(f0, f1, f2, f3)
+	import73(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2289,7 +2289,7 @@ func (r *KVBucket) Get(key string) (out *string, err error) {
 }
 
 //go:wasmimport stile:capability/kv@0.1.0 [method]bucket.set
-func import73(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import74(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 func (r *KVBucket) Set(key string, value string) (err error) {
 	c := begin()
@@ -2307,7 +2307,7 @@ func (r *KVBucket) Set(key string, value string) (err error) {
 	f4 = uint32(len(value))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import73(f0, f1, f2, f3, f4, f5)
+	import74(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2316,7 +2316,7 @@ func (r *KVBucket) Set(key string, value string) (err error) {
 }
 
 //go:wasmimport stile:capability/kv@0.1.0 [method]bucket.delete
-func import74(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import75(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Returns whether the key existed.
 func (r *KVBucket) Delete(key string) (out bool, err error) {
@@ -2331,7 +2331,7 @@ func (r *KVBucket) Delete(key string) (out bool, err error) {
 	f2 = uint32(len(key))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import74(f0, f1, f2, f3)
+	import75(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2341,7 +2341,7 @@ func (r *KVBucket) Delete(key string) (out bool, err error) {
 }
 
 //go:wasmimport stile:capability/kv@0.1.0 [method]bucket.list
-func import75(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32)
+func import76(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32)
 
 // Entries whose key starts with `prefix`, in byte order, at most 1,000 a page.
 func (r *KVBucket) List(prefix string, limit uint32, cursor *string) (out KVPage, err error) {
@@ -2366,7 +2366,7 @@ func (r *KVBucket) List(prefix string, limit uint32, cursor *string) (out KVPage
 	}
 	o := c.area(48)
 	f7 = c.keep(o)
-	import75(f0, f1, f2, f3, f4, f5, f6, f7)
+	import76(f0, f1, f2, f3, f4, f5, f6, f7)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2376,7 +2376,7 @@ func (r *KVBucket) List(prefix string, limit uint32, cursor *string) (out KVPage
 }
 
 //go:wasmimport stile:capability/kv@0.1.0 [method]bucket.increment
-func import76(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
+func import77(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
 
 // Adds to a decimal integer, which is 0 when absent, and returns the sum.
 func (r *KVBucket) Increment(key string, delta int64) (out int64, err error) {
@@ -2393,7 +2393,7 @@ func (r *KVBucket) Increment(key string, delta int64) (out int64, err error) {
 	f3 = uint64(delta)
 	o := c.area(48)
 	f4 = c.keep(o)
-	import76(f0, f1, f2, f3, f4)
+	import77(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2403,7 +2403,7 @@ func (r *KVBucket) Increment(key string, delta int64) (out int64, err error) {
 }
 
 //go:wasmimport stile:capability/kv@0.1.0 [method]bucket.compare-and-set
-func import77(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32, f9 uint32)
+func import78(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32, f9 uint32)
 
 // Sets `value` (none: deletes the key) if the current value is `expected` (none: no such key). Returns whether it did.
 func (r *KVBucket) CompareAndSet(key string, expected *string, value *string) (out bool, err error) {
@@ -2434,7 +2434,7 @@ func (r *KVBucket) CompareAndSet(key string, expected *string, value *string) (o
 	}
 	o := c.area(48)
 	f9 = c.keep(o)
-	import77(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9)
+	import78(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2444,7 +2444,7 @@ func (r *KVBucket) CompareAndSet(key string, expected *string, value *string) (o
 }
 
 //go:wasmimport stile:capability/kv@0.1.0 get
-func import78(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import79(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // KV returns the binding of this name, which must be of stile:capability/kv.
 func (r *Env) KV(name string) (out *KVBucket, err error) {
@@ -2459,7 +2459,7 @@ func (r *Env) KV(name string) (out *KVBucket, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import78(f0, f1, f2, f3)
+	import79(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2469,7 +2469,7 @@ func (r *Env) KV(name string) (out *KVBucket, err error) {
 }
 
 //go:wasmimport stile:capability/kv@0.1.0 put
-func import79(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import80(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutKV gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutKV(name string, bucket *KVBucket) (err error) {
@@ -2486,7 +2486,7 @@ func (r *Env) PutKV(name string, bucket *KVBucket) (err error) {
 	f3 = uint32(give(&bucket.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import79(f0, f1, f2, f3, f4)
+	import80(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2509,18 +2509,18 @@ func (r *Random) Drop() {
 }
 
 //go:wasmimport stile:capability/random@0.1.0 [method]random.u64
-func import80(f0 uint32) uint64
+func import81(f0 uint32) uint64
 
 func (r *Random) U64() uint64 {
 	c := begin()
 	defer c.end()
 	var f0 uint32
 	f0 = uint32(r.handle)
-	return uint64(import80(f0))
+	return uint64(import81(f0))
 }
 
 //go:wasmimport stile:capability/random@0.1.0 [method]random.bytes
-func import81(f0 uint32, f1 uint32, f2 uint32)
+func import82(f0 uint32, f1 uint32, f2 uint32)
 
 // At most 65,536 bytes a call.
 func (r *Random) Bytes(length uint32) (out []byte, err error) {
@@ -2533,7 +2533,7 @@ func (r *Random) Bytes(length uint32) (out []byte, err error) {
 	f1 = uint32(length)
 	o := c.area(48)
 	f2 = c.keep(o)
-	import81(f0, f1, f2)
+	import82(f0, f1, f2)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2543,7 +2543,7 @@ func (r *Random) Bytes(length uint32) (out []byte, err error) {
 }
 
 //go:wasmimport stile:capability/random@0.1.0 get
-func import82(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import83(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Random returns the binding of this name, which must be of stile:capability/random.
 func (r *Env) Random(name string) (out *Random, err error) {
@@ -2558,7 +2558,7 @@ func (r *Env) Random(name string) (out *Random, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import82(f0, f1, f2, f3)
+	import83(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2568,7 +2568,7 @@ func (r *Env) Random(name string) (out *Random, err error) {
 }
 
 //go:wasmimport stile:capability/random@0.1.0 put
-func import83(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import84(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutRandom gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutRandom(name string, random *Random) (err error) {
@@ -2585,7 +2585,7 @@ func (r *Env) PutRandom(name string, random *Random) (err error) {
 	f3 = uint32(give(&random.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import83(f0, f1, f2, f3, f4)
+	import84(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2651,12 +2651,12 @@ type WorkspacePage struct {
 }
 
 func storeWorkspacePage(c *call, p unsafe.Pointer, v WorkspacePage) {
-	list84 := c.elements(len(v.Entries), 40)
+	list85 := c.elements(len(v.Entries), 40)
 	for k, v := range v.Entries {
-		p := unsafe.Add(list84, k*40)
+		p := unsafe.Add(list85, k*40)
 		storeWorkspaceEntry(c, p, v)
 	}
-	c.storePair(p, list84, len(v.Entries))
+	c.storePair(p, list85, len(v.Entries))
 	if v.Cursor != nil {
 		*(*uint8)(unsafe.Add(p, 8)) = 1
 		c.storeString(unsafe.Add(unsafe.Add(p, 8), 4), *v.Cursor)
@@ -2719,12 +2719,12 @@ type WorkspaceFound struct {
 }
 
 func storeWorkspaceFound(c *call, p unsafe.Pointer, v WorkspaceFound) {
-	list85 := c.elements(len(v.Paths), 8)
+	list86 := c.elements(len(v.Paths), 8)
 	for k, v := range v.Paths {
-		p := unsafe.Add(list85, k*8)
+		p := unsafe.Add(list86, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(p, list85, len(v.Paths))
+	c.storePair(p, list86, len(v.Paths))
 	if v.Cursor != nil {
 		*(*uint8)(unsafe.Add(p, 8)) = 1
 		c.storeString(unsafe.Add(unsafe.Add(p, 8), 4), *v.Cursor)
@@ -2747,18 +2747,18 @@ type WorkspaceSearch struct {
 }
 
 func storeWorkspaceSearch(c *call, p unsafe.Pointer, v WorkspaceSearch) {
-	list86 := c.elements(len(v.Include), 8)
+	list87 := c.elements(len(v.Include), 8)
 	for k, v := range v.Include {
-		p := unsafe.Add(list86, k*8)
-		c.storeString(p, v)
-	}
-	c.storePair(p, list86, len(v.Include))
-	list87 := c.elements(len(v.Exclude), 8)
-	for k, v := range v.Exclude {
 		p := unsafe.Add(list87, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 8), list87, len(v.Exclude))
+	c.storePair(p, list87, len(v.Include))
+	list88 := c.elements(len(v.Exclude), 8)
+	for k, v := range v.Exclude {
+		p := unsafe.Add(list88, k*8)
+		c.storeString(p, v)
+	}
+	c.storePair(unsafe.Add(p, 8), list88, len(v.Exclude))
 	*(*uint32)(unsafe.Add(p, 16)) = v.Context
 }
 
@@ -2786,18 +2786,18 @@ func storeWorkspaceMatch(c *call, p unsafe.Pointer, v WorkspaceMatch) {
 	*(*uint32)(unsafe.Add(p, 8)) = v.Line
 	*(*uint32)(unsafe.Add(p, 12)) = v.Column
 	c.storeString(unsafe.Add(p, 16), v.Text)
-	list88 := c.elements(len(v.Before), 8)
+	list89 := c.elements(len(v.Before), 8)
 	for k, v := range v.Before {
-		p := unsafe.Add(list88, k*8)
-		c.storeString(p, v)
-	}
-	c.storePair(unsafe.Add(p, 24), list88, len(v.Before))
-	list89 := c.elements(len(v.After), 8)
-	for k, v := range v.After {
 		p := unsafe.Add(list89, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 32), list89, len(v.After))
+	c.storePair(unsafe.Add(p, 24), list89, len(v.Before))
+	list90 := c.elements(len(v.After), 8)
+	for k, v := range v.After {
+		p := unsafe.Add(list90, k*8)
+		c.storeString(p, v)
+	}
+	c.storePair(unsafe.Add(p, 32), list90, len(v.After))
 }
 
 func loadWorkspaceMatch(p unsafe.Pointer) WorkspaceMatch {
@@ -2820,12 +2820,12 @@ type WorkspaceMatches struct {
 }
 
 func storeWorkspaceMatches(c *call, p unsafe.Pointer, v WorkspaceMatches) {
-	list90 := c.elements(len(v.Matches), 40)
+	list91 := c.elements(len(v.Matches), 40)
 	for k, v := range v.Matches {
-		p := unsafe.Add(list90, k*40)
+		p := unsafe.Add(list91, k*40)
 		storeWorkspaceMatch(c, p, v)
 	}
-	c.storePair(p, list90, len(v.Matches))
+	c.storePair(p, list91, len(v.Matches))
 	*(*uint32)(unsafe.Add(p, 8)) = v.Partial
 	if v.Cursor != nil {
 		*(*uint8)(unsafe.Add(p, 12)) = 1
@@ -2901,7 +2901,7 @@ func (r *WorkspaceDirectory) Drop() {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read
-func import91(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import92(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // The whole file as UTF-8 text.
 func (r *WorkspaceDirectory) Read(path string) (out string, err error) {
@@ -2916,7 +2916,7 @@ func (r *WorkspaceDirectory) Read(path string) (out string, err error) {
 	f2 = uint32(len(path))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import91(f0, f1, f2, f3)
+	import92(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2926,7 +2926,7 @@ func (r *WorkspaceDirectory) Read(path string) (out string, err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-with-digest
-func import92(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
+func import93(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
 
 // The file with its digest, and with its text if it has at most `max` bytes.
 func (r *WorkspaceDirectory) ReadWithDigest(path string, max uint64) (out WorkspaceWhole, err error) {
@@ -2943,7 +2943,7 @@ func (r *WorkspaceDirectory) ReadWithDigest(path string, max uint64) (out Worksp
 	f3 = uint64(max)
 	o := c.area(48)
 	f4 = c.keep(o)
-	import92(f0, f1, f2, f3, f4)
+	import93(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2953,7 +2953,7 @@ func (r *WorkspaceDirectory) ReadWithDigest(path string, max uint64) (out Worksp
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-lines
-func import93(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32)
+func import94(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32)
 
 // Lines `from` to `to`, counted from 1, both included. Without `to`: up to the end.
 func (r *WorkspaceDirectory) ReadLines(path string, from uint32, to *uint32) (out string, err error) {
@@ -2976,7 +2976,7 @@ func (r *WorkspaceDirectory) ReadLines(path string, from uint32, to *uint32) (ou
 	}
 	o := c.area(48)
 	f6 = c.keep(o)
-	import93(f0, f1, f2, f3, f4, f5, f6)
+	import94(f0, f1, f2, f3, f4, f5, f6)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2986,7 +2986,7 @@ func (r *WorkspaceDirectory) ReadLines(path string, from uint32, to *uint32) (ou
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-bytes
-func import94(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32, f5 uint32)
+func import95(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32, f5 uint32)
 
 // At most 262,144 bytes a call; fewer at the end of the file.
 func (r *WorkspaceDirectory) ReadBytes(path string, offset uint64, length uint32) (out []byte, err error) {
@@ -3005,7 +3005,7 @@ func (r *WorkspaceDirectory) ReadBytes(path string, offset uint64, length uint32
 	f4 = uint32(length)
 	o := c.area(48)
 	f5 = c.keep(o)
-	import94(f0, f1, f2, f3, f4, f5)
+	import95(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3015,7 +3015,7 @@ func (r *WorkspaceDirectory) ReadBytes(path string, offset uint64, length uint32
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-blob
-func import95(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import96(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 func (r *WorkspaceDirectory) ReadBlob(path string) (out *Blob, err error) {
 	c := begin()
@@ -3029,7 +3029,7 @@ func (r *WorkspaceDirectory) ReadBlob(path string) (out *Blob, err error) {
 	f2 = uint32(len(path))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import95(f0, f1, f2, f3)
+	import96(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3039,7 +3039,7 @@ func (r *WorkspaceDirectory) ReadBlob(path string) (out *Blob, err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.write
-func import96(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import97(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // Creates or replaces the file, and creates missing parent directories.
 func (r *WorkspaceDirectory) Write(path string, text string) (err error) {
@@ -3058,7 +3058,7 @@ func (r *WorkspaceDirectory) Write(path string, text string) (err error) {
 	f4 = uint32(len(text))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import96(f0, f1, f2, f3, f4, f5)
+	import97(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3067,7 +3067,7 @@ func (r *WorkspaceDirectory) Write(path string, text string) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.write-bytes
-func import97(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import98(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // At most 262,144 bytes a call.
 func (r *WorkspaceDirectory) WriteBytes(path string, bytes []byte) (err error) {
@@ -3086,7 +3086,7 @@ func (r *WorkspaceDirectory) WriteBytes(path string, bytes []byte) (err error) {
 	f4 = uint32(len(bytes))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import97(f0, f1, f2, f3, f4, f5)
+	import98(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3095,7 +3095,7 @@ func (r *WorkspaceDirectory) WriteBytes(path string, bytes []byte) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.write-blob
-func import98(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import99(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 func (r *WorkspaceDirectory) WriteBlob(path string, source *Blob) (err error) {
 	c := begin()
@@ -3111,7 +3111,7 @@ func (r *WorkspaceDirectory) WriteBlob(path string, source *Blob) (err error) {
 	f3 = uint32(source.handle)
 	o := c.area(48)
 	f4 = c.keep(o)
-	import98(f0, f1, f2, f3, f4)
+	import99(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3120,7 +3120,7 @@ func (r *WorkspaceDirectory) WriteBlob(path string, source *Blob) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.replace
-func import99(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32)
+func import100(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32)
 
 // Writes the text if the content of the file has this digest, as `blob.digest` has it, or without one, if there is no file.
 // Otherwise fails with `conflict`. Returns the digest of the text.
@@ -3148,7 +3148,7 @@ func (r *WorkspaceDirectory) Replace(path string, text string, digest *string) (
 	}
 	o := c.area(48)
 	f8 = c.keep(o)
-	import99(f0, f1, f2, f3, f4, f5, f6, f7, f8)
+	import100(f0, f1, f2, f3, f4, f5, f6, f7, f8)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3158,7 +3158,7 @@ func (r *WorkspaceDirectory) Replace(path string, text string, digest *string) (
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.append
-func import100(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import101(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 func (r *WorkspaceDirectory) Append(path string, text string) (err error) {
 	c := begin()
@@ -3176,7 +3176,7 @@ func (r *WorkspaceDirectory) Append(path string, text string) (err error) {
 	f4 = uint32(len(text))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import100(f0, f1, f2, f3, f4, f5)
+	import101(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3185,7 +3185,7 @@ func (r *WorkspaceDirectory) Append(path string, text string) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.append-bytes
-func import101(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import102(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // At most 262,144 bytes a call.
 func (r *WorkspaceDirectory) AppendBytes(path string, bytes []byte) (err error) {
@@ -3204,7 +3204,7 @@ func (r *WorkspaceDirectory) AppendBytes(path string, bytes []byte) (err error) 
 	f4 = uint32(len(bytes))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import101(f0, f1, f2, f3, f4, f5)
+	import102(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3213,7 +3213,7 @@ func (r *WorkspaceDirectory) AppendBytes(path string, bytes []byte) (err error) 
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.edit
-func import102(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import103(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // Applies literal replacements, all or none. Each `old` must occur exactly once in the file as it is now. At most 1,000
 // replacements, with at most 512 KiB of `old` in total. Fails with `conflict` if others keep changing the file meanwhile.
@@ -3229,16 +3229,16 @@ func (r *WorkspaceDirectory) Edit(path string, replacements []WorkspaceReplaceme
 	f0 = uint32(r.handle)
 	f1 = uint32(c.text(path))
 	f2 = uint32(len(path))
-	list103 := c.elements(len(replacements), 16)
+	list104 := c.elements(len(replacements), 16)
 	for k, v := range replacements {
-		p := unsafe.Add(list103, k*16)
+		p := unsafe.Add(list104, k*16)
 		storeWorkspaceReplacement(c, p, v)
 	}
-	f3 = uint32(c.keep(list103))
+	f3 = uint32(c.keep(list104))
 	f4 = uint32(len(replacements))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import102(f0, f1, f2, f3, f4, f5)
+	import103(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3247,7 +3247,7 @@ func (r *WorkspaceDirectory) Edit(path string, replacements []WorkspaceReplaceme
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.list
-func import104(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32)
+func import105(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32)
 
 // Entries of one directory in byte order of names, at most 1,000 a page.
 func (r *WorkspaceDirectory) List(path string, limit uint32, cursor *string) (out WorkspacePage, err error) {
@@ -3272,7 +3272,7 @@ func (r *WorkspaceDirectory) List(path string, limit uint32, cursor *string) (ou
 	}
 	o := c.area(48)
 	f7 = c.keep(o)
-	import104(f0, f1, f2, f3, f4, f5, f6, f7)
+	import105(f0, f1, f2, f3, f4, f5, f6, f7)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3282,7 +3282,7 @@ func (r *WorkspaceDirectory) List(path string, limit uint32, cursor *string) (ou
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.find
-func import105(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32)
+func import106(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32)
 
 // Paths below this directory that match a glob, at most 1,000 a page. `*` and `?` match no slash, and `**` between slashes
 // matches any number of directories. `[a-z]` and `{a,b}` match alternatives. A glob without a slash matches the last name.
@@ -3309,7 +3309,7 @@ func (r *WorkspaceDirectory) Find(glob string, limit uint32, cursor *string) (ou
 	}
 	o := c.area(48)
 	f7 = c.keep(o)
-	import105(f0, f1, f2, f3, f4, f5, f6, f7)
+	import106(f0, f1, f2, f3, f4, f5, f6, f7)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3319,7 +3319,7 @@ func (r *WorkspaceDirectory) Find(glob string, limit uint32, cursor *string) (ou
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.grep
-func import106(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32, f9 uint32, f10 uint32, f11 uint32, f12 uint32)
+func import107(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32, f9 uint32, f10 uint32, f11 uint32, f12 uint32)
 
 // Lines that match a regular expression (RE2), at most 1,000 a page. Files come in the order of `find`. Repeat the call
 // with the cursor, the same pattern and the same search until there is no cursor.
@@ -3342,19 +3342,19 @@ func (r *WorkspaceDirectory) Grep(pattern string, search WorkspaceSearch, limit 
 	f0 = uint32(r.handle)
 	f1 = uint32(c.text(pattern))
 	f2 = uint32(len(pattern))
-	list107 := c.elements(len(search.Include), 8)
+	list108 := c.elements(len(search.Include), 8)
 	for k, v := range search.Include {
-		p := unsafe.Add(list107, k*8)
-		c.storeString(p, v)
-	}
-	f3 = uint32(c.keep(list107))
-	f4 = uint32(len(search.Include))
-	list108 := c.elements(len(search.Exclude), 8)
-	for k, v := range search.Exclude {
 		p := unsafe.Add(list108, k*8)
 		c.storeString(p, v)
 	}
-	f5 = uint32(c.keep(list108))
+	f3 = uint32(c.keep(list108))
+	f4 = uint32(len(search.Include))
+	list109 := c.elements(len(search.Exclude), 8)
+	for k, v := range search.Exclude {
+		p := unsafe.Add(list109, k*8)
+		c.storeString(p, v)
+	}
+	f5 = uint32(c.keep(list109))
 	f6 = uint32(len(search.Exclude))
 	f7 = uint32(search.Context)
 	f8 = uint32(limit)
@@ -3365,7 +3365,7 @@ func (r *WorkspaceDirectory) Grep(pattern string, search WorkspaceSearch, limit 
 	}
 	o := c.area(48)
 	f12 = c.keep(o)
-	import106(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12)
+	import107(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3375,7 +3375,7 @@ func (r *WorkspaceDirectory) Grep(pattern string, search WorkspaceSearch, limit 
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.diff
-func import109(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import110(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // A unified diff of two text files of at most 1 MiB; empty when they are the same.
 func (r *WorkspaceDirectory) Diff(before string, after string) (out string, err error) {
@@ -3394,7 +3394,7 @@ func (r *WorkspaceDirectory) Diff(before string, after string) (out string, err 
 	f4 = uint32(len(after))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import109(f0, f1, f2, f3, f4, f5)
+	import110(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3404,7 +3404,7 @@ func (r *WorkspaceDirectory) Diff(before string, after string) (out string, err 
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.diff-revision
-func import110(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
+func import111(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
 
 // A diff of an earlier content of the path and what it holds now.
 func (r *WorkspaceDirectory) DiffRevision(path string, revision uint64) (out string, err error) {
@@ -3421,7 +3421,7 @@ func (r *WorkspaceDirectory) DiffRevision(path string, revision uint64) (out str
 	f3 = uint64(revision)
 	o := c.area(48)
 	f4 = c.keep(o)
-	import110(f0, f1, f2, f3, f4)
+	import111(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3431,7 +3431,7 @@ func (r *WorkspaceDirectory) DiffRevision(path string, revision uint64) (out str
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.stat
-func import111(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import112(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // For a link: the status of the link itself, not of its target.
 func (r *WorkspaceDirectory) Stat(path string) (out WorkspaceStatus, err error) {
@@ -3446,7 +3446,7 @@ func (r *WorkspaceDirectory) Stat(path string) (out WorkspaceStatus, err error) 
 	f2 = uint32(len(path))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import111(f0, f1, f2, f3)
+	import112(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3456,7 +3456,7 @@ func (r *WorkspaceDirectory) Stat(path string) (out WorkspaceStatus, err error) 
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.set-mode
-func import112(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import113(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 func (r *WorkspaceDirectory) SetMode(path string, mode uint32) (err error) {
 	c := begin()
@@ -3472,7 +3472,7 @@ func (r *WorkspaceDirectory) SetMode(path string, mode uint32) (err error) {
 	f3 = uint32(mode)
 	o := c.area(48)
 	f4 = c.keep(o)
-	import112(f0, f1, f2, f3, f4)
+	import113(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3481,7 +3481,7 @@ func (r *WorkspaceDirectory) SetMode(path string, mode uint32) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.make-link
-func import113(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import114(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // `target` is relative to the link's directory. A target outside the handle's directory is denied, now and when it is followed.
 func (r *WorkspaceDirectory) MakeLink(path string, target string) (err error) {
@@ -3500,7 +3500,7 @@ func (r *WorkspaceDirectory) MakeLink(path string, target string) (err error) {
 	f4 = uint32(len(target))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import113(f0, f1, f2, f3, f4, f5)
+	import114(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3509,34 +3509,9 @@ func (r *WorkspaceDirectory) MakeLink(path string, target string) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-link
-func import114(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
-
-func (r *WorkspaceDirectory) ReadLink(path string) (out string, err error) {
-	c := begin()
-	defer c.end()
-	var f0 uint32
-	var f1 uint32
-	var f2 uint32
-	var f3 uint32
-	f0 = uint32(r.handle)
-	f1 = uint32(c.text(path))
-	f2 = uint32(len(path))
-	o := c.area(48)
-	f3 = c.keep(o)
-	import114(f0, f1, f2, f3)
-	if *(*uint8)(o) != 0 {
-		err = loadError(unsafe.Add(o, 8))
-		return
-	}
-	out = loadString(unsafe.Add(o, 8))
-	return
-}
-
-//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.make-directory
 func import115(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
-// Creates the directory and missing parent directories. An existing directory is left unchanged.
-func (r *WorkspaceDirectory) MakeDirectory(path string) (err error) {
+func (r *WorkspaceDirectory) ReadLink(path string) (out string, err error) {
 	c := begin()
 	defer c.end()
 	var f0 uint32
@@ -3553,29 +3528,27 @@ func (r *WorkspaceDirectory) MakeDirectory(path string) (err error) {
 		err = loadError(unsafe.Add(o, 8))
 		return
 	}
+	out = loadString(unsafe.Add(o, 8))
 	return
 }
 
-//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.move
-func import116(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.make-directory
+func import116(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
-func (r *WorkspaceDirectory) Move(source string, target string) (err error) {
+// Creates the directory and missing parent directories. An existing directory is left unchanged.
+func (r *WorkspaceDirectory) MakeDirectory(path string) (err error) {
 	c := begin()
 	defer c.end()
 	var f0 uint32
 	var f1 uint32
 	var f2 uint32
 	var f3 uint32
-	var f4 uint32
-	var f5 uint32
 	f0 = uint32(r.handle)
-	f1 = uint32(c.text(source))
-	f2 = uint32(len(source))
-	f3 = uint32(c.text(target))
-	f4 = uint32(len(target))
+	f1 = uint32(c.text(path))
+	f2 = uint32(len(path))
 	o := c.area(48)
-	f5 = c.keep(o)
-	import116(f0, f1, f2, f3, f4, f5)
+	f3 = c.keep(o)
+	import116(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3583,10 +3556,10 @@ func (r *WorkspaceDirectory) Move(source string, target string) (err error) {
 	return
 }
 
-//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.copy
+//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.move
 func import117(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
-func (r *WorkspaceDirectory) Copy(source string, target string) (err error) {
+func (r *WorkspaceDirectory) Move(source string, target string) (err error) {
 	c := begin()
 	defer c.end()
 	var f0 uint32
@@ -3610,8 +3583,35 @@ func (r *WorkspaceDirectory) Copy(source string, target string) (err error) {
 	return
 }
 
+//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.copy
+func import118(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+
+func (r *WorkspaceDirectory) Copy(source string, target string) (err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	var f2 uint32
+	var f3 uint32
+	var f4 uint32
+	var f5 uint32
+	f0 = uint32(r.handle)
+	f1 = uint32(c.text(source))
+	f2 = uint32(len(source))
+	f3 = uint32(c.text(target))
+	f4 = uint32(len(target))
+	o := c.area(48)
+	f5 = c.keep(o)
+	import118(f0, f1, f2, f3, f4, f5)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	return
+}
+
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.remove
-func import118(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import119(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // `recursive` removes a directory with its contents.
 func (r *WorkspaceDirectory) Remove(path string, recursive bool) (err error) {
@@ -3630,7 +3630,7 @@ func (r *WorkspaceDirectory) Remove(path string, recursive bool) (err error) {
 	}
 	o := c.area(48)
 	f4 = c.keep(o)
-	import118(f0, f1, f2, f3, f4)
+	import119(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3639,7 +3639,7 @@ func (r *WorkspaceDirectory) Remove(path string, recursive bool) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.history
-func import119(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import120(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // What the path held before it was replaced, removed or moved away, newest first. On a directory on disk, this,
 // `diff-revision` and the functions below up to `remove-snapshot` fail with `unavailable`.
@@ -3655,7 +3655,7 @@ func (r *WorkspaceDirectory) History(path string) (out []WorkspaceRevision, err 
 	f2 = uint32(len(path))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import119(f0, f1, f2, f3)
+	import120(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3665,36 +3665,9 @@ func (r *WorkspaceDirectory) History(path string) (out []WorkspaceRevision, err 
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-revision
-func import120(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
-
-func (r *WorkspaceDirectory) ReadRevision(path string, revision uint64) (out *Blob, err error) {
-	c := begin()
-	defer c.end()
-	var f0 uint32
-	var f1 uint32
-	var f2 uint32
-	var f3 uint64
-	var f4 uint32
-	f0 = uint32(r.handle)
-	f1 = uint32(c.text(path))
-	f2 = uint32(len(path))
-	f3 = uint64(revision)
-	o := c.area(48)
-	f4 = c.keep(o)
-	import120(f0, f1, f2, f3, f4)
-	if *(*uint8)(o) != 0 {
-		err = loadError(unsafe.Add(o, 8))
-		return
-	}
-	out = &Blob{*(*uint32)(unsafe.Add(o, 8))}
-	return
-}
-
-//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.restore
 func import121(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
 
-// Writes earlier content back to the path.
-func (r *WorkspaceDirectory) Restore(path string, revision uint64) (err error) {
+func (r *WorkspaceDirectory) ReadRevision(path string, revision uint64) (out *Blob, err error) {
 	c := begin()
 	defer c.end()
 	var f0 uint32
@@ -3713,35 +3686,41 @@ func (r *WorkspaceDirectory) Restore(path string, revision uint64) (err error) {
 		err = loadError(unsafe.Add(o, 8))
 		return
 	}
+	out = &Blob{*(*uint32)(unsafe.Add(o, 8))}
 	return
 }
 
-//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.snapshot
-func import122(f0 uint32, f1 uint32)
+//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.restore
+func import122(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
 
-// Takes a snapshot of this directory and returns its id.
-func (r *WorkspaceDirectory) Snapshot() (out uint64, err error) {
+// Writes earlier content back to the path.
+func (r *WorkspaceDirectory) Restore(path string, revision uint64) (err error) {
 	c := begin()
 	defer c.end()
 	var f0 uint32
 	var f1 uint32
+	var f2 uint32
+	var f3 uint64
+	var f4 uint32
 	f0 = uint32(r.handle)
+	f1 = uint32(c.text(path))
+	f2 = uint32(len(path))
+	f3 = uint64(revision)
 	o := c.area(48)
-	f1 = c.keep(o)
-	import122(f0, f1)
+	f4 = c.keep(o)
+	import122(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
 	}
-	out = *(*uint64)(unsafe.Add(o, 8))
 	return
 }
 
-//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.snapshots
+//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.snapshot
 func import123(f0 uint32, f1 uint32)
 
-// Newest first.
-func (r *WorkspaceDirectory) Snapshots() (out []WorkspaceSnapshot, err error) {
+// Takes a snapshot of this directory and returns its id.
+func (r *WorkspaceDirectory) Snapshot() (out uint64, err error) {
 	c := begin()
 	defer c.end()
 	var f0 uint32
@@ -3754,36 +3733,36 @@ func (r *WorkspaceDirectory) Snapshots() (out []WorkspaceSnapshot, err error) {
 		err = loadError(unsafe.Add(o, 8))
 		return
 	}
+	out = *(*uint64)(unsafe.Add(o, 8))
+	return
+}
+
+//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.snapshots
+func import124(f0 uint32, f1 uint32)
+
+// Newest first.
+func (r *WorkspaceDirectory) Snapshots() (out []WorkspaceSnapshot, err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	f0 = uint32(r.handle)
+	o := c.area(48)
+	f1 = c.keep(o)
+	import124(f0, f1)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
 	out = loadList(unsafe.Add(o, 8), 32, func(p unsafe.Pointer) WorkspaceSnapshot { return loadWorkspaceSnapshot(p) })
 	return
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.restore-snapshot
-func import124(f0 uint32, f1 uint64, f2 uint32)
+func import125(f0 uint32, f1 uint64, f2 uint32)
 
 // Restores this directory to the snapshot. Later content is removed, but stays in the history.
 func (r *WorkspaceDirectory) RestoreSnapshot(iD uint64) (err error) {
-	c := begin()
-	defer c.end()
-	var f0 uint32
-	var f1 uint64
-	var f2 uint32
-	f0 = uint32(r.handle)
-	f1 = uint64(iD)
-	o := c.area(48)
-	f2 = c.keep(o)
-	import124(f0, f1, f2)
-	if *(*uint8)(o) != 0 {
-		err = loadError(unsafe.Add(o, 8))
-		return
-	}
-	return
-}
-
-//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.remove-snapshot
-func import125(f0 uint32, f1 uint64, f2 uint32)
-
-func (r *WorkspaceDirectory) RemoveSnapshot(iD uint64) (err error) {
 	c := begin()
 	defer c.end()
 	var f0 uint32
@@ -3801,8 +3780,29 @@ func (r *WorkspaceDirectory) RemoveSnapshot(iD uint64) (err error) {
 	return
 }
 
+//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.remove-snapshot
+func import126(f0 uint32, f1 uint64, f2 uint32)
+
+func (r *WorkspaceDirectory) RemoveSnapshot(iD uint64) (err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint64
+	var f2 uint32
+	f0 = uint32(r.handle)
+	f1 = uint64(iD)
+	o := c.area(48)
+	f2 = c.keep(o)
+	import126(f0, f1, f2)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	return
+}
+
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.subdirectory
-func import126(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import127(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // A handle for a directory below this one.
 func (r *WorkspaceDirectory) Subdirectory(path string) (out *WorkspaceDirectory, err error) {
@@ -3817,7 +3817,7 @@ func (r *WorkspaceDirectory) Subdirectory(path string) (out *WorkspaceDirectory,
 	f2 = uint32(len(path))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import126(f0, f1, f2, f3)
+	import127(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3827,7 +3827,7 @@ func (r *WorkspaceDirectory) Subdirectory(path string) (out *WorkspaceDirectory,
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-only
-func import127(f0 uint32, f1 uint32)
+func import128(f0 uint32, f1 uint32)
 
 // The same directory without the right to change it.
 func (r *WorkspaceDirectory) ReadOnly() (out *WorkspaceDirectory, err error) {
@@ -3838,7 +3838,7 @@ func (r *WorkspaceDirectory) ReadOnly() (out *WorkspaceDirectory, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import127(f0, f1)
+	import128(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3848,7 +3848,7 @@ func (r *WorkspaceDirectory) ReadOnly() (out *WorkspaceDirectory, err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 get
-func import128(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import129(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Workspace returns the binding of this name, which must be of stile:capability/workspace.
 func (r *Env) Workspace(name string) (out *WorkspaceDirectory, err error) {
@@ -3863,7 +3863,7 @@ func (r *Env) Workspace(name string) (out *WorkspaceDirectory, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import128(f0, f1, f2, f3)
+	import129(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3873,7 +3873,7 @@ func (r *Env) Workspace(name string) (out *WorkspaceDirectory, err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 put
-func import129(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import130(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutWorkspace gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutWorkspace(name string, directory *WorkspaceDirectory) (err error) {
@@ -3890,7 +3890,7 @@ func (r *Env) PutWorkspace(name string, directory *WorkspaceDirectory) (err erro
 	f3 = uint32(give(&directory.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import129(f0, f1, f2, f3, f4)
+	import130(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3969,19 +3969,19 @@ type SandboxCommand struct {
 }
 
 func storeSandboxCommand(c *call, p unsafe.Pointer, v SandboxCommand) {
-	list130 := c.elements(len(v.Argv), 8)
+	list131 := c.elements(len(v.Argv), 8)
 	for k, v := range v.Argv {
-		p := unsafe.Add(list130, k*8)
+		p := unsafe.Add(list131, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(p, list130, len(v.Argv))
+	c.storePair(p, list131, len(v.Argv))
 	c.storeString(unsafe.Add(p, 8), v.Folder)
-	list131 := c.elements(len(v.Env), 16)
+	list132 := c.elements(len(v.Env), 16)
 	for k, v := range v.Env {
-		p := unsafe.Add(list131, k*16)
+		p := unsafe.Add(list132, k*16)
 		storeSandboxVariable(c, p, v)
 	}
-	c.storePair(unsafe.Add(p, 16), list131, len(v.Env))
+	c.storePair(unsafe.Add(p, 16), list132, len(v.Env))
 	storeSandboxInput(c, unsafe.Add(p, 24), v.Stdin)
 	if v.Timeout != nil {
 		*(*uint8)(unsafe.Add(p, 36)) = 1
@@ -4123,36 +4123,36 @@ type SandboxChanges struct {
 }
 
 func storeSandboxChanges(c *call, p unsafe.Pointer, v SandboxChanges) {
-	list132 := c.elements(len(v.Added), 8)
+	list133 := c.elements(len(v.Added), 8)
 	for k, v := range v.Added {
-		p := unsafe.Add(list132, k*8)
-		c.storeString(p, v)
-	}
-	c.storePair(p, list132, len(v.Added))
-	list133 := c.elements(len(v.Changed), 8)
-	for k, v := range v.Changed {
 		p := unsafe.Add(list133, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 8), list133, len(v.Changed))
-	list134 := c.elements(len(v.Removed), 8)
-	for k, v := range v.Removed {
+	c.storePair(p, list133, len(v.Added))
+	list134 := c.elements(len(v.Changed), 8)
+	for k, v := range v.Changed {
 		p := unsafe.Add(list134, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 16), list134, len(v.Removed))
-	list135 := c.elements(len(v.Conflicts), 16)
-	for k, v := range v.Conflicts {
-		p := unsafe.Add(list135, k*16)
-		storeSandboxNote(c, p, v)
+	c.storePair(unsafe.Add(p, 8), list134, len(v.Changed))
+	list135 := c.elements(len(v.Removed), 8)
+	for k, v := range v.Removed {
+		p := unsafe.Add(list135, k*8)
+		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 24), list135, len(v.Conflicts))
-	list136 := c.elements(len(v.Skipped), 16)
-	for k, v := range v.Skipped {
+	c.storePair(unsafe.Add(p, 16), list135, len(v.Removed))
+	list136 := c.elements(len(v.Conflicts), 16)
+	for k, v := range v.Conflicts {
 		p := unsafe.Add(list136, k*16)
 		storeSandboxNote(c, p, v)
 	}
-	c.storePair(unsafe.Add(p, 32), list136, len(v.Skipped))
+	c.storePair(unsafe.Add(p, 24), list136, len(v.Conflicts))
+	list137 := c.elements(len(v.Skipped), 16)
+	for k, v := range v.Skipped {
+		p := unsafe.Add(list137, k*16)
+		storeSandboxNote(c, p, v)
+	}
+	c.storePair(unsafe.Add(p, 32), list137, len(v.Skipped))
 	*(*uint32)(unsafe.Add(p, 40)) = v.Omitted
 }
 
@@ -4210,7 +4210,7 @@ func (r *SandboxTransfer) Drop() {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]container.start
-func import137(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32, f9 uint32, f10 uint32, f11 uint32, f12 uint32)
+func import138(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32, f9 uint32, f10 uint32, f11 uint32, f12 uint32)
 
 // Starts a process and returns at once. `take` of the process reports what went wrong later. At most 16 run at a time.
 func (r *SandboxContainer) Start(command SandboxCommand) (out *SandboxProcess, err error) {
@@ -4230,21 +4230,21 @@ func (r *SandboxContainer) Start(command SandboxCommand) (out *SandboxProcess, e
 	var f11 uint32
 	var f12 uint32
 	f0 = uint32(r.handle)
-	list138 := c.elements(len(command.Argv), 8)
+	list139 := c.elements(len(command.Argv), 8)
 	for k, v := range command.Argv {
-		p := unsafe.Add(list138, k*8)
+		p := unsafe.Add(list139, k*8)
 		c.storeString(p, v)
 	}
-	f1 = uint32(c.keep(list138))
+	f1 = uint32(c.keep(list139))
 	f2 = uint32(len(command.Argv))
 	f3 = uint32(c.text(command.Folder))
 	f4 = uint32(len(command.Folder))
-	list139 := c.elements(len(command.Env), 16)
+	list140 := c.elements(len(command.Env), 16)
 	for k, v := range command.Env {
-		p := unsafe.Add(list139, k*16)
+		p := unsafe.Add(list140, k*16)
 		storeSandboxVariable(c, p, v)
 	}
-	f5 = uint32(c.keep(list139))
+	f5 = uint32(c.keep(list140))
 	f6 = uint32(len(command.Env))
 	switch v := command.Stdin.(type) {
 	case nil:
@@ -4266,7 +4266,7 @@ func (r *SandboxContainer) Start(command SandboxCommand) (out *SandboxProcess, e
 	}
 	o := c.area(48)
 	f12 = c.keep(o)
-	import137(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12)
+	import138(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4276,7 +4276,7 @@ func (r *SandboxContainer) Start(command SandboxCommand) (out *SandboxProcess, e
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]container.push
-func import140(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import141(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // Copies what changed in the directory since the last copy to a folder of the sandbox, relative to /work.
 func (r *SandboxContainer) Push(directory *WorkspaceDirectory, to string) (out *SandboxTransfer, err error) {
@@ -4293,7 +4293,7 @@ func (r *SandboxContainer) Push(directory *WorkspaceDirectory, to string) (out *
 	f3 = uint32(len(to))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import140(f0, f1, f2, f3, f4)
+	import141(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4303,7 +4303,7 @@ func (r *SandboxContainer) Push(directory *WorkspaceDirectory, to string) (out *
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]container.pull
-func import141(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import142(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // Copies what changed in a folder of the sandbox since the last copy to the directory. Processes stand still meanwhile.
 func (r *SandboxContainer) Pull(directory *WorkspaceDirectory, from string) (out *SandboxTransfer, err error) {
@@ -4320,7 +4320,7 @@ func (r *SandboxContainer) Pull(directory *WorkspaceDirectory, from string) (out
 	f3 = uint32(len(from))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import141(f0, f1, f2, f3, f4)
+	import142(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4330,7 +4330,7 @@ func (r *SandboxContainer) Pull(directory *WorkspaceDirectory, from string) (out
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]container.limits
-func import142(f0 uint32, f1 uint32)
+func import143(f0 uint32, f1 uint32)
 
 // The limits that hold, and how that was found out.
 func (r *SandboxContainer) Limits() (out []SandboxNote, err error) {
@@ -4341,7 +4341,7 @@ func (r *SandboxContainer) Limits() (out []SandboxNote, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import142(f0, f1)
+	import143(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4351,7 +4351,7 @@ func (r *SandboxContainer) Limits() (out []SandboxNote, err error) {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]process.subscribe
-func import143(f0 uint32, f1 uint32, f2 uint64) uint32
+func import144(f0 uint32, f1 uint32, f2 uint64) uint32
 
 func (r *SandboxProcess) Subscribe(stage SandboxStage) *Pollable {
 	c := begin()
@@ -4370,11 +4370,11 @@ func (r *SandboxProcess) Subscribe(stage SandboxStage) *Pollable {
 		f1 = uint32(1)
 		_ = v
 	}
-	return &Pollable{import143(f0, f1, f2)}
+	return &Pollable{import144(f0, f1, f2)}
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]process.read
-func import144(f0 uint32, f1 uint64, f2 uint32)
+func import145(f0 uint32, f1 uint64, f2 uint32)
 
 // The output from an offset on, at most 262,144 bytes of one stream. None if there is no more for now.
 func (r *SandboxProcess) Read(offset uint64) (out *SandboxPart, err error) {
@@ -4387,7 +4387,7 @@ func (r *SandboxProcess) Read(offset uint64) (out *SandboxPart, err error) {
 	f1 = uint64(offset)
 	o := c.area(48)
 	f2 = c.keep(o)
-	import144(f0, f1, f2)
+	import145(f0, f1, f2)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4397,7 +4397,7 @@ func (r *SandboxProcess) Read(offset uint64) (out *SandboxPart, err error) {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]process.take
-func import145(f0 uint32, f1 uint32)
+func import146(f0 uint32, f1 uint32)
 
 // Waits until the process and all that it started have ended.
 func (r *SandboxProcess) Take() (out SandboxExit, err error) {
@@ -4408,7 +4408,7 @@ func (r *SandboxProcess) Take() (out SandboxExit, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import145(f0, f1)
+	import146(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4418,7 +4418,7 @@ func (r *SandboxProcess) Take() (out SandboxExit, err error) {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]process.stop
-func import146(f0 uint32)
+func import147(f0 uint32)
 
 // Ends the process and all that it started.
 func (r *SandboxProcess) Stop() {
@@ -4426,22 +4426,22 @@ func (r *SandboxProcess) Stop() {
 	defer c.end()
 	var f0 uint32
 	f0 = uint32(r.handle)
-	import146(f0)
+	import147(f0)
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]transfer.subscribe
-func import147(f0 uint32) uint32
+func import148(f0 uint32) uint32
 
 func (r *SandboxTransfer) Subscribe() *Pollable {
 	c := begin()
 	defer c.end()
 	var f0 uint32
 	f0 = uint32(r.handle)
-	return &Pollable{import147(f0)}
+	return &Pollable{import148(f0)}
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]transfer.take
-func import148(f0 uint32, f1 uint32)
+func import149(f0 uint32, f1 uint32)
 
 func (r *SandboxTransfer) Take() (out SandboxChanges, err error) {
 	c := begin()
@@ -4451,7 +4451,7 @@ func (r *SandboxTransfer) Take() (out SandboxChanges, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(56)
 	f1 = c.keep(o)
-	import148(f0, f1)
+	import149(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4461,7 +4461,7 @@ func (r *SandboxTransfer) Take() (out SandboxChanges, err error) {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 get
-func import149(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import150(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Sandbox returns the binding of this name, which must be of stile:capability/sandbox.
 func (r *Env) Sandbox(name string) (out *SandboxContainer, err error) {
@@ -4476,7 +4476,7 @@ func (r *Env) Sandbox(name string) (out *SandboxContainer, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import149(f0, f1, f2, f3)
+	import150(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4486,7 +4486,7 @@ func (r *Env) Sandbox(name string) (out *SandboxContainer, err error) {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 put
-func import150(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import151(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutSandbox gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutSandbox(name string, container *SandboxContainer) (err error) {
@@ -4503,7 +4503,7 @@ func (r *Env) PutSandbox(name string, container *SandboxContainer) (err error) {
 	f3 = uint32(give(&container.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import150(f0, f1, f2, f3, f4)
+	import151(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4560,7 +4560,7 @@ func (r *ToolsPending) Drop() {
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]toolbox.search
-func import151(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import152(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 func (r *ToolsToolbox) Search(query string, limit uint32) []ToolsDescription {
 	c := begin()
@@ -4576,12 +4576,12 @@ func (r *ToolsToolbox) Search(query string, limit uint32) []ToolsDescription {
 	f3 = uint32(limit)
 	o := c.area(8)
 	f4 = c.keep(o)
-	import151(f0, f1, f2, f3, f4)
+	import152(f0, f1, f2, f3, f4)
 	return loadList(o, 24, func(p unsafe.Pointer) ToolsDescription { return loadToolsDescription(p) })
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]toolbox.describe
-func import152(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import153(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 func (r *ToolsToolbox) Describe(names []string) string {
 	c := begin()
@@ -4591,21 +4591,21 @@ func (r *ToolsToolbox) Describe(names []string) string {
 	var f2 uint32
 	var f3 uint32
 	f0 = uint32(r.handle)
-	list153 := c.elements(len(names), 8)
+	list154 := c.elements(len(names), 8)
 	for k, v := range names {
-		p := unsafe.Add(list153, k*8)
+		p := unsafe.Add(list154, k*8)
 		c.storeString(p, v)
 	}
-	f1 = uint32(c.keep(list153))
+	f1 = uint32(c.keep(list154))
 	f2 = uint32(len(names))
 	o := c.area(8)
 	f3 = c.keep(o)
-	import152(f0, f1, f2, f3)
+	import153(f0, f1, f2, f3)
 	return loadString(o)
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]toolbox.start
-func import154(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32)
+func import155(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32)
 
 func (r *ToolsToolbox) Start(tool string, input string, env *Env) (out *ToolsPending, err error) {
 	c := begin()
@@ -4625,7 +4625,7 @@ func (r *ToolsToolbox) Start(tool string, input string, env *Env) (out *ToolsPen
 	f5 = uint32(give(&env.handle))
 	o := c.area(48)
 	f6 = c.keep(o)
-	import154(f0, f1, f2, f3, f4, f5, f6)
+	import155(f0, f1, f2, f3, f4, f5, f6)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4635,18 +4635,18 @@ func (r *ToolsToolbox) Start(tool string, input string, env *Env) (out *ToolsPen
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]pending.subscribe
-func import155(f0 uint32) uint32
+func import156(f0 uint32) uint32
 
 func (r *ToolsPending) Subscribe() *Pollable {
 	c := begin()
 	defer c.end()
 	var f0 uint32
 	f0 = uint32(r.handle)
-	return &Pollable{import155(f0)}
+	return &Pollable{import156(f0)}
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]pending.take
-func import156(f0 uint32, f1 uint32)
+func import157(f0 uint32, f1 uint32)
 
 func (r *ToolsPending) Take() (out string, err error) {
 	c := begin()
@@ -4656,7 +4656,7 @@ func (r *ToolsPending) Take() (out string, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import156(f0, f1)
+	import157(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4666,7 +4666,7 @@ func (r *ToolsPending) Take() (out string, err error) {
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 get
-func import157(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import158(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Tools returns the binding of this name, which must be of stile:capability/tools.
 func (r *Env) Tools(name string) (out *ToolsToolbox, err error) {
@@ -4681,7 +4681,7 @@ func (r *Env) Tools(name string) (out *ToolsToolbox, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import157(f0, f1, f2, f3)
+	import158(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4691,7 +4691,7 @@ func (r *Env) Tools(name string) (out *ToolsToolbox, err error) {
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 put
-func import158(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import159(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutTools gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutTools(name string, toolbox *ToolsToolbox) (err error) {
@@ -4708,7 +4708,7 @@ func (r *Env) PutTools(name string, toolbox *ToolsToolbox) (err error) {
 	f3 = uint32(give(&toolbox.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import158(f0, f1, f2, f3, f4)
+	import159(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4839,12 +4839,12 @@ func storeToolError(c *call, p unsafe.Pointer, v toolError) {
 		c.storeString(unsafe.Add(p, 4), v.Value)
 	case toolErrorInvalidInput:
 		*(*uint8)(p) = 1
-		list159 := c.elements(len(v.Value), 16)
+		list160 := c.elements(len(v.Value), 16)
 		for k, v := range v.Value {
-			p := unsafe.Add(list159, k*16)
+			p := unsafe.Add(list160, k*16)
 			storeToolProblem(c, p, v)
 		}
-		c.storePair(unsafe.Add(p, 4), list159, len(v.Value))
+		c.storePair(unsafe.Add(p, 4), list160, len(v.Value))
 	case toolErrorDenied:
 		*(*uint8)(p) = 2
 		storeDenial(c, unsafe.Add(p, 4), v.Value)

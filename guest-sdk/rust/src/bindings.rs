@@ -20096,13 +20096,8 @@ pub(crate) use __export_with_everything_impl as export;
 #[unsafe(link_section = "component-type:wit-bindgen:0.46.0:stile:extension@0.1.0:with-everything:encoded world")]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-<<<<<<< HEAD
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 9843] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xedK\x01A\x02\x01A%\x01\
-=======
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 9857] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xfbK\x01A\x02\x01A%\x01\
->>>>>>> ed147496 (capabilities/console: let a tool say how far it is)
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 9908] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xaeL\x01A\x02\x01A%\x01\
 B\x0c\x04\0\x08pollable\x03\x01\x01h\0\x01@\x01\x04self\x01\0\x7f\x04\0\x16[meth\
 od]pollable.ready\x01\x02\x01@\x01\x04self\x01\x01\0\x04\0\x16[method]pollable.b\
 lock\x01\x03\x01p\x01\x01py\x01@\x01\x09pollables\x04\0\x05\x04\0\x04poll\x01\x06\
