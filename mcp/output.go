@@ -20,6 +20,9 @@ type output struct {
 	mime    string // of a file; JSON has none
 }
 
+// size is what counts for an output, even an empty one, so that there are never many.
+func (o output) size() int { return len(o.text) + len(o.mime) + 4096 }
+
 // reply shows the output of a call, or the part that fits with a link to the whole. keeps reports whether a part still matches the
 // tool's output schema. It is nil for a tool without one.
 func (r *request) reply(text []byte, keeps func(part []byte) bool) (*sdk.CallToolResult, error) {
@@ -58,7 +61,8 @@ func (r *request) keep(text []byte) string {
 	if len(text) > maxKept {
 		return ""
 	}
-	return r.kept.put(output{r.session, string(text), ""}, len(text))
+	o := output{r.session, string(text), ""}
+	return r.kept.put(o, o.size())
 }
 
 // contentOf returns the content of a result that is nothing but {"content": [...]}, with pictures, sounds, files and at most so many bytes of
@@ -103,7 +107,8 @@ func (r *request) keepFile(p toolcontent.Part) string {
 	if len(p.Data) > maxKept {
 		return ""
 	}
-	name := r.kept.put(output{r.session, string(p.Data), p.MIMEType}, len(p.Data))
+	o := output{r.session, string(p.Data), p.MIMEType}
+	name := r.kept.put(o, o.size())
 	if name == "" {
 		return ""
 	}

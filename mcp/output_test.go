@@ -332,6 +332,24 @@ func TestShelf(t *testing.T) {
 	})
 }
 
+// Files of a tool that are empty do not pile up: each counts.
+func TestEmptyFilesAreBounded(t *testing.T) {
+	r := &request{endpoint: &endpoint{kept: newShelf[output](maxKept)}}
+	var first string
+	for range maxKept / 2048 {
+		uri := r.keepFile(toolcontent.Part{Type: "file", MIMEType: "text/plain", Name: "a", Data: []byte{}})
+		if uri == "" {
+			t.Fatal("it is not kept")
+		}
+		if first == "" {
+			first = strings.TrimPrefix(uri, outputURI)
+		}
+	}
+	if _, ok := r.kept.get(first, false); ok {
+		t.Errorf("%d empty files are kept", len(r.kept.items))
+	}
+}
+
 // A result that is a list of pictures and texts is shown as such, and anything that only looks like one as JSON.
 func TestPictures(t *testing.T) {
 	const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
