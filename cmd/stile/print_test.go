@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -53,6 +54,17 @@ func TestFit(t *testing.T) {
 	} {
 		if got := fit(c.text, c.columns); got != c.want {
 			t.Errorf("%q in %d: got %q, want %q", c.text, c.columns, got, c.want)
+		}
+	}
+}
+
+// A tool's numbers are short on a terminal, whatever it says.
+func TestProgressText(t *testing.T) {
+	for want, p := range map[string]capability.Progress{
+		"3 of 10  reading": {Done: 3, Total: 10, Message: "reading"}, "0.5": {Done: 0.5}, "1e+308 of 1.7e+308": {Done: 1e308, Total: 1.7e308},
+	} {
+		if got := progressText(p); got != want {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

@@ -29,9 +29,15 @@ func (s *streams) toolProgress() func(capability.Progress) {
 }
 
 func progressText(p capability.Progress) string {
-	text := humanize.Ftoa(p.Done)
+	number := func(n float64) string {
+		if n >= 1e15 { // it would have up to 309 digits
+			return fmt.Sprintf("%.3g", n)
+		}
+		return humanize.Ftoa(n)
+	}
+	text := number(p.Done)
 	if p.Total > 0 {
-		text = fmt.Sprintf("%s of %s", text, humanize.Ftoa(p.Total))
+		text = fmt.Sprintf("%s of %s", text, number(p.Total))
 	}
 	if p.Message != "" {
 		text += "  " + printable.OneLine(p.Message)

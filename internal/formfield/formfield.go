@@ -110,7 +110,7 @@ func Read(r *jsonform.Reader, name string, n *jsonform.Node) Field {
 		return f
 	}
 	if n := fields["default"]; n != nil {
-		value, err := json.Marshal(n.Plain())
+		value, err := jsonform.Encode(n.Plain(), "")
 		if err == nil {
 			value, err = f.Check(value)
 		}

@@ -2,6 +2,7 @@ package formfield
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stilehost/stile/internal/jsonform"
@@ -20,6 +21,15 @@ func TestSecret(t *testing.T) {
 		if Secret(text) {
 			t.Errorf("%q is a secret", text)
 		}
+	}
+}
+
+// A default is kept as JSON without escapes for HTML, which count for nothing and which nobody wrote.
+func TestDefaultAsWritten(t *testing.T) {
+	text := `"` + strings.Repeat("<&>", MaxValue/3-1) + `"`
+	r := jsonform.New("schema", []byte(`{"type": "string", "default": `+text+`}`))
+	if f := Read(r, "x", r.Parse()); r.Err != nil || string(f.Default) != text {
+		t.Errorf("got %.60s, %v", f.Default, r.Err)
 	}
 }
 
