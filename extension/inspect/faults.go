@@ -22,10 +22,12 @@ type faults struct {
 	fetched, calls map[string][]Place
 	// guarded are names for which a file asks before it uses them: "notes" in env, typeof Buffer.
 	guarded map[string]bool
+	// shadowed are files in which env, or a name of it, may also be something else.
+	shadowed map[string]bool
 }
 
 func newFaults() *faults {
-	return &faults{foreign: map[string][]Place{}, fetched: map[string][]Place{}, calls: map[string][]Place{}, guarded: map[string]bool{}}
+	return &faults{foreign: map[string][]Place{}, fetched: map[string][]Place{}, calls: map[string][]Place{}, guarded: map[string]bool{}, shadowed: map[string]bool{}}
 }
 
 // Faults finds what the extension's own code does and can only fail: at most 20 problems. It uses a binding that the manifest does not ask
@@ -70,8 +72,10 @@ func Faults(in Input, defaults []extension.Binding, exist func(names []string) (
 		if c.faults.guarded[use.Name] || slices.ContainsFunc(defaults, func(b extension.Binding) bool { return b.Name == use.Name }) {
 			continue
 		}
-		text, fix := in.unasked(use.Name)
-		add(use.Places[0], text, fix)
+		if at := slices.IndexFunc(use.Places, func(p Place) bool { return !c.faults.shadowed[p.File] }); at >= 0 {
+			text, fix := in.unasked(use.Name)
+			add(use.Places[at], text, fix)
+		}
 	}
 	for host, places := range c.faults.fetched {
 		if !covered(host, in.Bindings) && slices.ContainsFunc(in.Bindings, hosts) {
@@ -80,6 +84,9 @@ func Faults(in Input, defaults []extension.Binding, exist func(names []string) (
 	}
 	for call, places := range c.faults.calls {
 		name, method, _ := strings.Cut(call, ".")
+		if c.faults.shadowed[places[0].File] {
+			continue
+		}
 		for _, b := range in.Bindings {
 			if g, ok := b.Grant.(capability.Refuser); ok && b.Name == name {
 				if why, fix := g.Refuses(method); why != "" {
@@ -163,6 +170,10 @@ func (v *scan) fault(i int, name string) {
 	switch {
 	case name == "typeof" && v.isName(i+1):
 		f.guarded[v.at(i+1)] = true
+	case v.ofGlobal(i):
+		f.guarded[name] = true // globalThis.Buffer may be a question
+	case v.isEnvName(i, name) && v.shadows(i):
+		f.shadowed[printable.OneLine(v.source.name)] = true
 	case name == "in" && v.isText(i-1) && v.isName(i+1):
 		if value, ok := v.value(i - 1); ok {
 			f.guarded[value] = true
@@ -175,6 +186,18 @@ func (v *scan) fault(i int, name string) {
 	}
 	if _, known := alternatives[name]; known && (!v.isKey(i) || v.is(i+1, ":")) {
 		v.foreign(i, name)
+	}
+}
+
+// shadows reports whether token i, a name of env, is declared as something else: a variable, or a parameter with a type other than Env.
+func (v *scan) shadows(i int) bool {
+	switch v.at(i - 1) {
+	case "const", "let", "var", "function", "class", "namespace":
+		return true
+	case "(", ",":
+		return v.is(i+1, ":") && !slices.Contains([]string{"Env", "any", "unknown", "never"}, v.at(i+2))
+	default:
+		return false
 	}
 }
 
@@ -215,7 +238,7 @@ func (v *scan) foreign(i int, name string) {
 	case v.is(after, "(") && (v.is(v.next(after), "{") || v.is(v.next(after), ":")): // a method
 	case prev == "new", prev == "instanceof", v.is(after, "."), v.is(after, "("), v.is(after, "?."), v.is(after, "["):
 		v.noted(v.faults.foreign, name, i)
-	case prev == "{" || prev == "," || prev == "(": // a parameter, an import or a part of a pattern may define it
+	case prev == "{" || prev == "," || prev == "(" || prev == "[" || prev == "...": // a parameter, an import or a part of a pattern may define it
 		v.faults.guarded[name] = true
 	}
 }
