@@ -25,9 +25,10 @@ func (m *Manifest) Canonical() []byte {
 		Tags        []string                  `json:"tags,omitempty"`
 		Bindings    map[string]map[string]any `json:"bindings"`
 		WASI        abi.WASI                  `json:"wasi,omitzero"`
+		FS          string                    `json:"fs,omitempty"`
 		Vars        map[string]Var            `json:"vars,omitempty"`
 		Needs       map[string]string         `json:"dependencies,omitempty"`
-	}{m.Name, m.Version, m.Description, m.Tools, m.Tags, bindings, m.WASI, vars, m.Dependencies})
+	}{m.Name, m.Version, m.Description, m.Tools, m.Tags, bindings, m.WASI, m.FS, vars, m.Dependencies})
 }
 
 // MarshalJSON implements json.Marshaler with the canonical form.

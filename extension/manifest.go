@@ -36,6 +36,8 @@ type Manifest struct {
 	Bindings []Binding
 	// WASI says which of Bindings serve files and http of WASI, for a component whose code uses those.
 	WASI abi.WASI
+	// FS names one of Bindings: a workspace, whose files node's module fs has. It is empty if that module has none.
+	FS string
 	// Vars are what a person can configure, in byte order of their names. The code reads them in env.vars. They are nil if there are none.
 	Vars []Var
 	// Dependencies are the npm packages that the code imports: names and ranges of versions, as in a package.json. Each must come
@@ -145,7 +147,7 @@ func (r *reader) manifest() (m *Manifest, bound bool) {
 	if r.Err != nil {
 		return nil, false
 	}
-	known := []string{"name", "version", "description", "tools", "tags", "permissions", "bindings", "wasi", "vars", "dependencies", "tests"}
+	known := []string{"name", "version", "description", "tools", "tags", "permissions", "bindings", "wasi", "fs", "vars", "dependencies", "tests"}
 	fields := map[string]*jsonform.Node{}
 	for _, f := range members {
 		if r.Known(f, known); r.Keep() {
@@ -196,6 +198,10 @@ func (r *reader) manifest() (m *Manifest, bound bool) {
 	}
 	if n := fields["wasi"]; n != nil && bound {
 		m.WASI = r.wasi(n, m.Bindings)
+		r.Keep()
+	}
+	if n := fields["fs"]; n != nil && bound {
+		m.FS = r.served(n, m.Bindings, abi.WorkspaceInterface, "notes")
 		r.Keep()
 	}
 	if n := fields["tests"]; n != nil && bound && len(m.Tools) > 0 {

@@ -104,6 +104,11 @@ var valid = []struct {
 		},
 	},
 	{
+		"a binding whose files node's fs has",
+		with(`"permissions": {"workspace": "read"}, "fs": "workspace"`),
+		[]Binding{{"workspace", workspace.Rights{Path: "/", Access: workspace.Read}}},
+	},
+	{
 		"bindings that serve WASI",
 		with(`"permissions": {"network": ["example.com"], "workspace": "read"}, "wasi": {"filesystem": {"/": "workspace", "/data": "workspace"}, "http": "network"}`),
 		[]Binding{
@@ -145,8 +150,11 @@ var refused = []struct{ name, text, want string }{
 	{"too deep", strings.Repeat("[", 5000) + strings.Repeat("]", 5000), `line 1, column 17: ` + strings.Repeat("[0]", 16) + `: values are nested too deep; write at most 16 levels`},
 	{"no version", `{"name": "a", "description": "d", "tools": ["t"]}`, `line 1, column 1: the field "version" is missing; write ` + exampleManifest},
 	{"a typing error", with(`"permisssions": {}`), `line 2, column 1: permisssions: there is no such field; write "permissions"`},
-	{"an unknown field", with(`"main": "x.ts"`), `line 2, column 1: main: there is no such field; write one of name, version, description, tools, tags, permissions, bindings, wasi, vars, dependencies, tests`},
+	{"an unknown field", with(`"main": "x.ts"`), `line 2, column 1: main: there is no such field; write one of name, version, description, tools, tags, permissions, bindings, wasi, fs, vars, dependencies, tests`},
 	{"files of WASI without a binding", with(`"wasi": {"filesystem": {"/": "notes"}}`), `line 2, column 30: wasi.filesystem["/"]: the binding "notes" does not exist; write the name of a binding of this manifest`},
+	{"files of node without a binding", with(`"fs": "notes"`), `line 2, column 7: fs: the binding "notes" does not exist; write the name of a binding of this manifest`},
+	{"files of node of kv", with(`"permissions": {"kv": true}, "fs": "kv"`), `line 2, column 36: fs: the binding "kv" is of stile:capability/kv@0.1.0, not of stile:capability/workspace@0.1.0; write the name of a binding of this manifest`},
+	{"files of node at paths", with(`"permissions": {"workspace": "read"}, "fs": {"/": "workspace"}`), `line 2, column 45: fs: an object where text belongs; write "notes"`},
 	{"files of WASI of kv", with(`"permissions": {"kv": true}, "wasi": {"filesystem": {"/": "kv"}}`), `line 2, column 59: wasi.filesystem["/"]: the binding "kv" is of stile:capability/kv@0.1.0, not of stile:capability/workspace@0.1.0; write the name of a binding of this manifest`},
 	{"files of WASI at dots", with(`"permissions": {"workspace": "read"}, "wasi": {"filesystem": {"/a/..": "workspace"}}`), `line 2, column 63: wasi.filesystem["/a/.."]: "/a/.." has empty names, "." or "..": "/" is the same; write a path like "/" or "/data"`},
 	{"vars that are no object", with(`"vars": ["team"]`), `line 2, column 9: vars: a list where an object belongs; write {"team": {"type": "string", "description": "whose issues", "default": "core"}}`},
@@ -177,7 +185,7 @@ var refused = []struct{ name, text, want string }{
 	{"code with too many runs", with(`"bindings": {"runner": {"code": {"runs": 10001}}}`), `line 2, column 42: bindings.runner.code.runs: "10001" is no number of runs for code; write a number from 1 to 10000`},
 	{"code without limits", with(`"bindings": {"runner": {"code": {"seconds": 0}}}`), `line 2, column 45: bindings.runner.code.seconds: "0" is no number of seconds for code; write a number from 1 to 600`},
 	{"code with a binding under no name", with(`"bindings": {"runner": {"code": {"env": ["A b"]}}}`), `line 2, column 42: bindings.runner.code.env[0]: "A b" cannot name a binding; write names of bindings, each once, like "notes"`},
-	{"a field that hides", with(`"a\u202eb": 1`), `line 2, column 1: ["a\u202eb"]: there is no such field; write one of name, version, description, tools, tags, permissions, bindings, wasi, vars, dependencies, tests`},
+	{"a field that hides", with(`"a\u202eb": 1`), `line 2, column 1: ["a\u202eb"]: there is no such field; write one of name, version, description, tools, tags, permissions, bindings, wasi, fs, vars, dependencies, tests`},
 
 	{"name in capitals", `{"name": "Notes", "version": "1.0.0", "description": "d", "tools": ["t"]}`, `line 1, column 10: name: "Notes" does not have this form; write lower-case words with "-" between them, like "my-notes"`},
 	{"name with escapes", `{"name": "a\u001b[2J", "version": "1.0.0", "description": "d", "tools": ["t"]}`, `line 1, column 10: name: "a\x1b[2J" does not have this form; write lower-case words with "-" between them, like "my-notes"`},

@@ -26,6 +26,7 @@ var onlyParse = []string{
 	"a var with a default that is too small", "a var for a secret", "a var with text that hides", // vars
 	"a test of a var that is not there", "a test of a var that does not fit", "a test of vars where there are none",
 	"files of WASI without a binding", "files of WASI of kv", "http of WASI of a workspace", "files of WASI at dots",
+	"files of node without a binding", "files of node of kv",
 }
 
 func compileSchema(t testing.TB) *jsonschema.Schema {

@@ -496,7 +496,7 @@ func TestImports(t *testing.T) {
 			t.Errorf("%s: %v", code, err)
 		}
 	}
-	for _, missing := range []string{"node:fs", "./near", "dot/none"} {
+	for _, missing := range []string{"node:net", "./near", "dot/none"} {
 		_, err = l.Run(t.Context(), Code{Text: "import { dot } from \"dot\";\nimport no from '" + missing + "';\nreturn no;"})
 		if built, ok := errors.AsType[*toolchain.BuildError](err); !ok || built.Problems[0].File != "code.ts" || built.Problems[0].Line != 2 || built.Problems[0].Column != 16 {
 			t.Errorf("%s: %v", missing, err)

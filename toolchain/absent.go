@@ -83,6 +83,9 @@ const (
 	requireLater = "__requ0"
 )
 
+// laterName is the name of laterCode as a module.
+const laterName = "later"
+
 // laterCode defines them, for the bundler to add where they are used.
 const laterCode = `const computed = (call, name) => new Error(call + "(" + JSON.stringify(String(name)) + "): this name is computed when the code runs, and only what is written as a string is bundled");
 const imported = async (name) => { throw computed("import", name); };

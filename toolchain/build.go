@@ -125,13 +125,35 @@ func (t *Toolchain) wholeEngine(ctx context.Context) (*wholeEngine, error) {
 	if t.whole != nil {
 		return t.whole, nil
 	}
-	e, err := obtainEngine(ctx, t.cached, t.obtain)
+	e, err := t.obtained(ctx)
 	if err != nil {
 		return nil, err
 	}
-	t.modules = e.modules
 	t.whole, err = newWholeEngine(e.wasm)
 	return t.whole, err
+}
+
+// engineModules is the folder node_modules that comes with the engine.
+func (t *Toolchain) engineModules(ctx context.Context) (fs.FS, error) {
+	t.wholeMu.Lock()
+	defer t.wholeMu.Unlock()
+	if t.modules != nil {
+		return t.modules, nil
+	}
+	e, err := t.obtained(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return e.modules, nil
+}
+
+// obtained obtains the engine. The caller holds t.wholeMu.
+func (t *Toolchain) obtained(ctx context.Context) (*engineFiles, error) {
+	e, err := obtainEngine(ctx, t.cached, t.obtain)
+	if err == nil {
+		t.modules = e.modules
+	}
+	return e, err
 }
 
 // imager makes images.
@@ -280,7 +302,7 @@ func (t *Toolchain) Assemble(ctx context.Context, s Source, standalone bool) ([]
 		return nil, err
 	}
 	world.Imports = t.handles(world.Imports, s.Bindings, b.Uses)
-	linkage, descriptor, err := link(world, s.Bindings, stackMap(b))
+	linkage, descriptor, err := link(world, s.Bindings, s.Files, stackMap(b))
 	if err != nil {
 		return nil, err
 	}
@@ -335,11 +357,11 @@ func stackMap(b *bundled) string {
 }
 
 // link numbers the functions of a world, and describes it to the prelude.
-func link(world *abi.World, bindings map[string]string, sourceMap string) (l *linkage, descriptor []byte, err error) {
+func link(world *abi.World, bindings map[string]string, files, sourceMap string) (l *linkage, descriptor []byte, err error) {
 	if l, err = newLinkage(world); err != nil {
 		return nil, nil, fmt.Errorf("link: %w", err)
 	}
-	l.bindings, l.sourceMap = bindings, sourceMap
+	l.bindings, l.files, l.sourceMap = bindings, files, sourceMap
 	if descriptor, err = describe(l); err != nil {
 		return nil, nil, fmt.Errorf("describe world: %w", err)
 	}

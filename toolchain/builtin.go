@@ -3,94 +3,170 @@ package toolchain
 import (
 	"errors"
 	"fmt"
-	"maps"
+	"io/fs"
 	"path"
-	"slices"
 	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+
+	"github.com/stilehost/stile"
 )
 
 // nodePrefix is the prefix of names that can only mean a module built into node.
 const nodePrefix = "node:"
 
-// Shim is the npm package that replaces a module built into node. It is used if it is in the tree's node_modules.
-type Shim struct {
-	// Package is its name, and Range the semver range of the versions that are known to work.
-	Package, Range string
+// ownNode is the folder of our own modules that stand in for those built into node.
+const ownNode = "toolchain/node/"
+
+// nodeModules has the file that stands in for each of node's modules, by name without the prefix. Files are ours, or those of a package
+// that comes with the engine.
+var nodeModules = map[string]string{
+	"assert":              nodeLibs + "nodelibs/browser/assert.js",
+	"assert/strict":       ownNode + "assert-strict.ts",
+	"async_hooks":         ownNode + "async_hooks.ts",
+	"buffer":              ownNode + "buffer.ts",
+	"console":             ownNode + "console.ts",
+	"crypto":              ownNode + "crypto.ts",
+	"diagnostics_channel": nodeLibs + "nodelibs/browser/diagnostics_channel.js",
+	"events":              ownNode + "events.ts",
+	"fs":                  ownNode + "fs.ts",
+	"fs/promises":         ownNode + "fs-promises.ts",
+	"os":                  ownNode + "os.ts",
+	"path":                ownNode + "path.ts",
+	"path/posix":          ownNode + "path.ts",
+	"perf_hooks":          ownNode + "perf_hooks.ts",
+	"process":             ownNode + "process.ts",
+	"punycode":            nodeLibs + "nodelibs/browser/punycode.js",
+	"querystring":         nodeLibs + "nodelibs/browser/querystring.js",
+	"stream":              nodeLibs + "nodelibs/browser/stream.js",
+	"stream/consumers":    ownNode + "stream-consumers.ts",
+	"stream/promises":     ownNode + "stream-promises.ts",
+	"stream/web":          ownNode + "stream-web.ts",
+	"string_decoder":      nodeLibs + "nodelibs/browser/string_decoder.js",
+	"sys":                 ownNode + "util.ts",
+	"timers":              ownNode + "timers.ts",
+	"timers/promises":     ownNode + "timers-promises.ts",
+	"tty":                 ownNode + "tty.ts",
+	"url":                 ownNode + "url.ts",
+	"util":                ownNode + "util.ts",
+	"util/types":          ownNode + "util-types.ts",
 }
 
-// shims has the shims by the names of modules, without the prefix.
-var shims = map[string]Shim{
-	"assert":         {"assert", "^2.1.0"},
-	"buffer":         {"buffer", "^6.0.3"},
-	"events":         {"events", "^3.3.0"},
-	"path":           {"path-browserify", "^1.0.1"},
-	"path/posix":     {"path-browserify", "^1.0.1"},
-	"querystring":    {"querystring-es3", "^0.2.1"},
-	"string_decoder": {"string_decoder", "^1.3.0"},
-	"url":            {"url", "^0.11.4"},
-	"util":           {"util", "^0.12.5"},
+// nodeInstead has what is read instead of a file that one of nodeModules imports: the package has its own process and its own Buffer.
+var nodeInstead = map[string]string{
+	nodeLibs + "nodelibs/browser/chunk-DEMDiNwt.js": ownNode + "library-process.ts",
+	nodeLibs + "nodelibs/browser/chunk-DtuTasat.js": ownNode + "library-buffer.ts",
+	nodeLibs + "nodelibs/browser/util.js":           ownNode + "util.ts",
+	nodeLibs + "nodelibs/browser/events.js":         ownNode + "events.ts",
 }
 
-// additions are code to append to a shim's file: what node's module has and the shim lacks.
-var additions = map[string]string{
-	"node_modules/url/url.js":   "\nexports.URL = URL; exports.URLSearchParams = URLSearchParams;",
-	"node_modules/util/util.js": "\nexports.TextEncoder = TextEncoder; exports.TextDecoder = TextDecoder;",
+// Builtin reports whether an import names a module that is built into node, such as "node:path" or "fs/promises", and whether something
+// stands in for it. Packages may have such a name too, unless it has the prefix.
+func Builtin(specifier string) (offered, builtin bool) {
+	name, prefixed := strings.CutPrefix(specifier, nodePrefix)
+	_, offered = nodeModules[name]
+	_, known := builtins[name]
+	return offered, offered || known || prefixed
 }
 
-// Shims returns all shims, without order.
-func Shims() []Shim { return slices.Collect(maps.Values(shims)) }
+// standIn marks what [resolver.locate] returns for one of nodeModules. No file has such a name.
+const standIn = "\x00"
 
-// Builtin reports whether an import names a module that is built into node, such as "node:path" or "fs/promises", and which package
-// replaces it. For most modules, that is the zero Shim.
-func Builtin(specifier string) (shim Shim, builtin bool) {
+// builtin finds what stands in for a module of node.
+func builtin(specifier string) (string, error) {
 	name := strings.TrimPrefix(specifier, nodePrefix)
-	base, _, _ := strings.Cut(name, "/")
-	_, known := builtins[base]
-	return shims[name], known || name != specifier
+	if _, ok := nodeModules[name]; ok {
+		return standIn + name, nil
+	}
+	return "", errors.New(builtinReason(specifier))
 }
 
-// noteBuiltin records a requested module of node, unless the package means one of its own dependencies.
-func (r *resolver) noteBuiltin(specifier string, scope *packageJSON) {
-	name := strings.TrimPrefix(specifier, nodePrefix)
-	if _, ok := shims[name]; !ok || name == specifier && scope.inModules() && scope.dependencies[name] {
-		return
+// nodeFiles are the files of nodeModules. modules holds the folder node_modules.
+func nodeFiles(modules fs.FS) fs.FS { return nodeFS{stile.TypeScript(), modules} }
+
+type nodeFS struct{ own, modules fs.FS }
+
+func (f nodeFS) Open(name string) (fs.File, error) {
+	if strings.HasPrefix(name, "node_modules/") {
+		return f.modules.Open(name)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.builtins != nil {
-		r.builtins[name] = true
-	}
+	return f.own.Open(name)
 }
 
-// shim finds the main file of the shim for a module of node's.
-func (r *resolver) shim(specifier string, as manner) (string, error) {
-	s, ok := shims[strings.TrimPrefix(specifier, nodePrefix)]
-	if !ok {
-		return "", errors.New(builtinReason(specifier))
+// requirePrefix begins the name of a module whose exports are those that require returns: the default export of an ES module.
+const requirePrefix = "require:"
+
+// resolveNode finds what one of nodeModules imports, or one of these itself.
+func (b *bundler) resolveNode(args api.OnResolveArgs) (api.OnResolveResult, error) {
+	if strings.HasPrefix(args.Importer, requirePrefix) { // imports the module of the same name
+		return nodeResult(args.Path), nil
 	}
-	dir := path.Join("node_modules", s.Package)
-	if kind, err := r.stat(dir); err != nil {
-		return "", err
-	} else if kind == isFolder {
-		return r.inPackage(dir, ".", as)
+	if !strings.HasPrefix(args.Path, ".") {
+		if file, ok := nodeModules[strings.TrimPrefix(args.Path, nodePrefix)]; ok {
+			return nodeResult(file), nil
+		}
+		return nodeResult(path.Join("node_modules", args.Path)), nil
 	}
-	return "", fmt.Errorf("%q is built into node; the npm package %q stands in for it and is not in node_modules", specifier, s.Package)
+	file := path.Join(path.Dir(args.Importer), args.Path)
+	if strings.HasPrefix(file, ownNode) {
+		file += ".ts"
+	}
+	if instead, ok := nodeInstead[file]; ok && args.Importer != instead {
+		file = instead
+	}
+	return nodeResult(file), nil
+}
+
+// foundNode is what an import of one of nodeModules gets.
+func (b *bundler) foundNode(name string, kind api.ResolveKind) api.OnResolveResult {
+	if b.source.node == nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.partial = true
+		return api.OnResolveResult{Path: nodePrefix + name, External: true}
+	}
+	if kind == api.ResolveJSRequireCall {
+		return nodeResult(requirePrefix + nodeModules[name])
+	}
+	return nodeResult(nodeModules[name])
+}
+
+func nodeResult(file string) api.OnResolveResult {
+	return api.OnResolveResult{Path: file, Namespace: inNode, SideEffects: api.SideEffectsFalse}
+}
+
+// loadNode loads a file of nodeModules, or what require gets of one.
+func (b *bundler) loadNode(name string) (api.OnLoadResult, error) {
+	if file, ok := strings.CutPrefix(name, requirePrefix); ok {
+		text := fmt.Sprintf("module.exports = require(%q).default;", file)
+		return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS}, nil
+	}
+	files, err := b.source.node()
+	if err != nil {
+		return api.OnLoadResult{}, err
+	}
+	data, err := readAtMost(files, name, MaxSource)
+	if err != nil {
+		return api.OnLoadResult{}, fmt.Errorf("%s cannot be read: %w", name, reason(err))
+	}
+	text := string(data) + noSourceMap
+	return api.OnLoadResult{Contents: &text, Loader: loaders[path.Ext(name)]}, nil
 }
 
 var builtins = builtinRemedies()
 
-// builtinRemedies says what to use instead of each module that is built into node.
+// builtinRemedies says what to use instead of each module that is built into node and that nothing stands in for.
 func builtinRemedies() map[string]string {
 	remedies := make(map[string]string)
 	for remedy, names := range map[string]string{
-		"files are a capability: use a workspace binding, such as env.files.read(path)":        "fs",
-		"network access is a capability: use an http binding, such as env.api.fetch(url)":      "http https http2 net tls dgram dns inspector",
-		"an extension starts no processes or threads: call another tool through env.tools":     "child_process cluster worker_threads repl",
-		"there is no process or machine to ask: pass what is needed as the tool's input":       "process os v8 vm wasi perf_hooks trace_events diagnostics_channel module tty readline domain async_hooks constants sys",
-		"use the globals crypto.subtle.digest and crypto.getRandomValues, or an npm package":   "crypto",
-		"use the globals setTimeout and clearTimeout":                                          "timers",
-		"import it without a subpath: only that has a substitute on npm":                       "assert buffer events path querystring string_decoder url util",
-		"add an npm package of that kind that does not need node, or write the few lines used": "test stream punycode zlib console sqlite sea",
+		"network access is a capability: use an http binding, such as env.api.fetch(url)":         "http https http2 net tls dgram dns dns/promises inspector inspector/promises",
+		"an extension starts no processes or threads: call another tool through env.tools":        "child_process cluster worker_threads repl",
+		"there is no process or machine to ask: pass what is needed as the tool's input":          "v8 vm wasi trace_events readline readline/promises domain constants",
+		"what is imported is bundled: write import or require with the name as a string":          "module",
+		"only path and path/posix are there: paths are separated by /":                            "path/win32",
+		"use CompressionStream and DecompressionStream, or an npm package such as pako or fflate": "zlib",
+		"give tests in the manifest: see docs/manifest.md":                                        "test test/reporters",
+		"keep data in a kv or workspace binding, or use an npm package that does not need node":   "sqlite sea",
 	} {
 		for name := range strings.FieldsSeq(names) {
 			remedies[name] = remedy
@@ -100,9 +176,7 @@ func builtinRemedies() map[string]string {
 }
 
 func builtinReason(specifier string) string {
-	name := strings.TrimPrefix(specifier, nodePrefix)
-	base, _, _ := strings.Cut(name, "/")
-	remedy, ok := builtins[base]
+	remedy, ok := builtins[strings.TrimPrefix(specifier, nodePrefix)]
 	if !ok {
 		remedy = "an extension does not run in node"
 	}

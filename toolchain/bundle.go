@@ -244,16 +244,13 @@ func (b *bundler) bundle(ctx context.Context) ([]api.OutputFile, error) {
 
 // bundleOutside has the program bundle.
 func (b *bundler) bundleOutside(ctx context.Context) ([]api.OutputFile, error) {
-	a, err := outside(ctx, b.program, order{Entry: b.source.Entry, Imports: b.imported != nil}, b.source.FS)
+	a, err := outside(ctx, b.program, order{Entry: b.source.Entry, Imports: b.imported != nil}, b.source)
 	if err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
-	b.files, b.imported = a.Files, a.Imported
+	b.files, b.imported, b.partial = a.Files, a.Imported, a.Partial
 	b.mu.Unlock()
-	b.resolver.mu.Lock()
-	b.resolver.builtins = a.Builtins
-	b.resolver.mu.Unlock()
 	return a.Outputs, a.err()
 }
 
@@ -306,13 +303,15 @@ type bundler struct {
 	unresolved map[string]string
 	// imported holds the packages that the source's own files import, if those are requested. It is nil in a build.
 	imported map[string]bool
+	// partial says that the bundle lacks a module that stands in for one of node's, because the source came without these.
+	partial bool
 }
 
 func (b *bundler) options() api.BuildOptions {
 	return api.BuildOptions{
 		Bundle:            true,
 		EntryPoints:       []string{"entry"}, // stands for source.Entry, see onResolve
-		Inject:            []string{"process"},
+		Inject:            []string{laterName},
 		AbsWorkingDir:     "/stile", // need not exist: only relative output names are made with it
 		Outfile:           "/stile/bundle.js",
 		Format:            api.FormatESModule,
@@ -334,19 +333,13 @@ func (b *bundler) options() api.BuildOptions {
 	}
 }
 
-// defines replace what packages ask about an environment at build time, without first asking whether there is a process. Packages
-// that do ask learn that there is none.
+// defines replace what packages ask about an environment at build time, so that code for others can be left out. What is asked in the image
+// gets the same answers from prelude/parts/process.ts.
 var defines = map[string]string{
 	"global": "globalThis", "process.env.NODE_ENV": `"production"`, "process.env.NODE_DEBUG": "undefined", "process.env.READABLE_STREAM": "undefined",
 	"process.platform": `"browser"`, "process.browser": "true", "process.version": `""`,
-	"process.stdout": "undefined", "process.stderr": "undefined", "process.emitWarning": "undefined",
+	"import.meta.url": `"file:///index.js"`, "import.meta.dirname": `"/"`, "import.meta.filename": `"/index.js"`, "__dirname": `"/"`, "__filename": `"/index.js"`,
 }
-
-// process has the parts of node's process that packages call, with the same results. Code that does not use it does not contain it.
-const process = `const cwd = () => "/";
-const nextTick = (f, ...args) => queueMicrotask(() => f(...args));
-export { cwd as "process.cwd", nextTick as "process.nextTick" };
-` + laterCode
 
 func (b *bundler) setup(build api.PluginBuild) {
 	build.OnResolve(api.OnResolveOptions{Filter: ".*"}, b.onResolve)
@@ -359,14 +352,17 @@ func (b *bundler) onResolve(args api.OnResolveArgs) (api.OnResolveResult, error)
 	if err := context.Cause(b.ctx); err != nil {
 		return api.OnResolveResult{}, err
 	}
-	if args.Kind == api.ResolveEntryPoint && path.Base(args.Path) == "process" {
-		return api.OnResolveResult{Path: "process", Namespace: inNode, SideEffects: api.SideEffectsFalse}, nil
+	if args.Kind == api.ResolveEntryPoint && path.Base(args.Path) == laterName {
+		return api.OnResolveResult{Path: laterName, Namespace: inAbsent, SideEffects: api.SideEffectsFalse}, nil
 	}
 	if args.Kind == api.ResolveEntryPoint {
 		return api.OnResolveResult{Path: b.source.Entry, Namespace: inSource}, nil
 	}
 	if args.Path == sdkName {
 		return api.OnResolveResult{Path: sdkName, Namespace: inSDK, SideEffects: api.SideEffectsFalse}, nil
+	}
+	if args.Namespace == inNode {
+		return b.resolveNode(args)
 	}
 	if args.Namespace != inSource {
 		return api.OnResolveResult{}, fmt.Errorf("%q: only files that are bundled can be named", args.Path)
@@ -389,6 +385,9 @@ func (b *bundler) onResolve(args api.OnResolveArgs) (api.OnResolveResult, error)
 		b.unresolved[args.Importer+": "+fmt.Sprintf("Could not resolve %q", args.Path)] = err.Error()
 		return api.OnResolveResult{}, nil
 	}
+	if found.node {
+		return b.foundNode(found.path, args.Kind), nil
+	}
 	if err := b.stars.resolve(args.Importer, args.Path, found.path); err != nil {
 		return api.OnResolveResult{}, fmt.Errorf("%s %w", args.Importer, err)
 	}
@@ -408,9 +407,12 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 		text := sdk
 		return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS}, nil
 	case inNode:
-		text := process
-		return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS}, nil
+		return b.loadNode(args.Path)
 	case inAbsent:
+		if args.Path == laterName {
+			text := laterCode
+			return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS}, nil
+		}
 		absent, ok := args.PluginData.(absentModule)
 		if !ok {
 			return api.OnLoadResult{}, errors.New("only files of the source tree can be imported")
@@ -459,7 +461,7 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 			}
 			return api.OnLoadResult{Errors: problems}, nil
 		}
-		text += additions[args.Path] + noSourceMap
+		text += noSourceMap
 	}
 	return api.OnLoadResult{Contents: &text, Loader: loader}, nil
 }

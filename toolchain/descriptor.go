@@ -15,6 +15,8 @@ type descriptor struct {
 	Exports   []interfaceInfo `json:"exports"`
 	// Bindings are known names of the env, with their interfaces without versions.
 	Bindings map[string]string `json:"bindings"`
+	// Files is the binding whose files node:fs has.
+	Files string `json:"files,omitempty"`
 	// Results is the size of the largest result of an import, in bytes.
 	Results uint32 `json:"results"`
 	// SourceMap is the bundle's source map, as JSON, for Error.stack.
@@ -82,7 +84,7 @@ func describe(l *linkage) ([]byte, error) {
 	d := &describer{types: map[string]int{}, resources: map[*abi.Resource]int{}}
 	d.out = descriptor{
 		Types: []typeInfo{}, Resources: []resourceInfo{}, Imports: []interfaceInfo{}, Exports: []interfaceInfo{},
-		Bindings: map[string]string{}, SourceMap: l.sourceMap,
+		Bindings: map[string]string{}, Files: l.files, SourceMap: l.sourceMap,
 	}
 	for name, iface := range l.bindings {
 		d.out.Bindings[name], _, _ = strings.Cut(iface, "@")

@@ -14,11 +14,13 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/child"
+	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sha256hex"
 )
@@ -79,7 +81,7 @@ func EnginePackage() fs.FS {
 const (
 	// engineDigest is the SHA-256 of everything that is kept of the packages, see packEngine. npm has already compared the packages
 	// with the lockfile; this also covers an engine from elsewhere.
-	engineDigest   = "5df605488f5dc58e1dccfbc17deb040f5e3b6b5dd8a8f32042c71e9f69da2635"
+	engineDigest   = "50571bd91dc8923c054b2811ba836b5778aba3d25b7731b6161af9ec6d3ae0dc"
 	wasmName       = "node_modules/quickjs-wasi/quickjs.wasm"
 	maxEngineFile  = 8 << 20
 	maxEngineFiles = 10_000
@@ -236,16 +238,28 @@ var engineParts = map[string]string{
 	"node_modules/web-streams-polyfill/": "dist/ponyfill.js",
 }
 
-// neededOfEngine leaves out types, maps and documents.
+// neededOfEngine leaves out types, maps and documents, and what nothing here uses of large packages.
 func neededOfEngine(name string) bool {
+	if rest, ok := strings.CutPrefix(name, nodeLibs); ok {
+		return nodeLibrary.MatchString(rest)
+	}
 	base := path.Base(name)
 	for prefix, only := range engineParts {
 		if strings.HasPrefix(name, prefix) && base != "package.json" && !strings.HasPrefix(base, "LICENSE") {
 			return strings.HasPrefix(name, prefix+only) && path.Ext(base) == ".js"
 		}
 	}
-	return path.Ext(base) == ".js" || base == "package.json" || strings.HasPrefix(base, "LICENSE") || repack[name] != nil || name == wasmName
+	return path.Ext(base) == ".js" || base == "package.json" || strings.HasPrefix(base, "LICENSE") || repack[name] != nil || name == wasmName || slices.Contains(multiByteNames, name)
 }
+
+// nodeLibs is the package with modules that stand in for those built into node.
+const nodeLibs = "node_modules/@jspm/core/"
+
+// multiByteNames are the files with the tables of encodings that take several bytes for a character.
+var multiByteNames = []string{"node_modules/@exodus/bytes/fallback/multi-byte.encodings.cjs", "node_modules/@exodus/bytes/fallback/multi-byte.encodings.json"}
+
+// nodeLibrary matches the files of nodeLibs that nodeModules leads to.
+var nodeLibrary = lazyregexp.New(`^LICENSE$|^nodelibs/browser/(?:assert|buffer|diagnostics_channel|events|path|punycode|querystring|stream|string_decoder|url|util|chunk-(?:BlJi4mNy|CcCWfKp1|CkFCi-G1|DEMDiNwt|DtcTpLWz|DtuTasat))\.js$`)
 
 // readAtMost reads a file and fails if it is larger than limit bytes.
 func readAtMost(files fs.FS, name string, limit int64) ([]byte, error) {

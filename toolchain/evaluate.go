@@ -74,7 +74,7 @@ func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]s
 		return nil, err
 	}
 	world.Exports = append(world.Exports, t.host.WIT().Interface(abi.ExtensionEvaluator))
-	linkage, descriptor, err := link(world, bindings, "")
+	linkage, descriptor, err := link(world, bindings, "", "")
 	if err != nil {
 		return nil, err
 	}
@@ -404,7 +404,7 @@ func (p Program) transformInside(sourceMap api.SourceMap) (api.TransformResult, 
 }
 
 func (p Program) transformOutside(ctx context.Context, sourceMap api.SourceMap, bundler []string) (api.TransformResult, error) {
-	a, err := outside(ctx, bundler, order{Program: &p, SourceMap: sourceMap}, nil)
+	a, err := outside(ctx, bundler, order{Program: &p, SourceMap: sourceMap}, Source{})
 	if err != nil {
 		return api.TransformResult{}, err
 	}

@@ -11,12 +11,9 @@ import (
 
 // Imports are what a source imports besides its own files.
 type Imports struct {
-	// Packages are the imports of the source's own files, as written and in byte order: packages, perhaps with a path, and
-	// modules built into node. The SDK is not among them.
+	// Packages are the imports of packages by the source's own files, as written and in byte order, perhaps with a path. The SDK and
+	// modules built into node are not among them, nor is a package that has the name of such a module.
 	Packages []string
-	// Builtins are node's modules that have a [Shim] and that the source or a package in its tree imports. A package that
-	// has a dependency of the same name means that dependency instead. Names have no prefix and are in byte order.
-	Builtins []string
 
 	bundle *bundled // set if the source imports nothing else and has no problem
 }
@@ -29,10 +26,8 @@ func FindImports(ctx context.Context, s Source, bundler []string) (*Imports, err
 	outputs, err := b.run(ctx)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.resolver.mu.Lock()
-	defer b.resolver.mu.Unlock()
-	found := &Imports{Packages: slices.Sorted(maps.Keys(b.imported)), Builtins: slices.Sorted(maps.Keys(b.resolver.builtins))}
-	if err == nil && len(found.Packages)+len(found.Builtins) == 0 {
+	found := &Imports{Packages: slices.Sorted(maps.Keys(b.imported))}
+	if err == nil && len(found.Packages) == 0 && !b.partial {
 		found.bundle, err = b.result(outputs)
 	}
 	return found, err
@@ -40,7 +35,7 @@ func FindImports(ctx context.Context, s Source, bundler []string) (*Imports, err
 
 // findImports has a bundler look for imports.
 func (b *bundler) findImports() {
-	b.imported, b.resolver.builtins = make(map[string]bool), make(map[string]bool)
+	b.imported = make(map[string]bool)
 }
 
 // noteImport reports whether to collect this import of a package, and keeps imports by the source's own files.
@@ -56,9 +51,9 @@ func (b *bundler) noteImport(specifier, importer string) bool {
 	return true
 }
 
-// isPackage reports whether an import names a package or a module of node, rather than a file or something refused.
+// isPackage reports whether an import names a package, rather than a file, a module of node or something refused.
 func isPackage(specifier string) bool {
-	name, isNode := strings.CutPrefix(specifier, nodePrefix)
-	_, _, ok := splitPackage(name)
-	return ok && !strings.HasPrefix(name, "#") && (isNode || refuse(specifier) == nil)
+	_, _, ok := splitPackage(specifier)
+	_, builtin := Builtin(specifier)
+	return ok && !builtin && !strings.HasPrefix(specifier, "#") && refuse(specifier) == nil
 }

@@ -20,6 +20,8 @@ type linkage struct {
 	drops []*abi.Resource
 	// bindings are the names that the env of every call has, with their interfaces.
 	bindings map[string]string
+	// files is the binding whose files node's module fs has.
+	files string
 	// sourceMap is the bundle's source map. It is empty for code that never examines a stack.
 	sourceMap string
 }

@@ -84,6 +84,7 @@ func tooFlat(most time.Duration) string {
 type order struct {
 	Entry     string
 	Imports   bool // are looked for
+	Node      bool // the files of nodeModules are there
 	Program   *Program
 	SourceMap api.SourceMap
 }
@@ -92,6 +93,7 @@ type order struct {
 type message struct {
 	Name   string
 	Read   bool
+	Node   bool // it is one of nodeModules
 	Answer *answer
 }
 
@@ -108,7 +110,7 @@ type answer struct {
 	Code, Map []byte // of a program
 	Files     map[string][sha256.Size]byte
 	Imported  map[string]bool
-	Builtins  map[string]bool
+	Partial   bool
 	Problems  []Problem
 	Fault     string
 }
@@ -135,7 +137,7 @@ func Bundle(in io.Reader, out io.Writer) error {
 
 // carryOut carries out an order that comes from in.
 func carryOut(in io.Reader, out io.Writer) error {
-	r := &remote{in: gob.NewDecoder(in), out: gob.NewEncoder(out)}
+	r := &remote{wire: &wire{in: gob.NewDecoder(in), out: gob.NewEncoder(out)}}
 	var o order
 	if err := r.in.Decode(&o); err != nil {
 		return fmt.Errorf("read what to bundle: %w", err)
@@ -147,12 +149,16 @@ func carryOut(in io.Reader, out io.Writer) error {
 		r, err = o.Program.transformInside(o.SourceMap)
 		a.Code, a.Map = r.Code, r.Map
 	} else {
-		b := newBundler(Source{FS: r, Entry: o.Entry, Large: true}, nil)
+		source := Source{FS: r, Entry: o.Entry, Large: true}
+		if o.Node {
+			source.node = func() (fs.FS, error) { return &remote{wire: r.wire, node: true}, nil }
+		}
+		b := newBundler(source, nil)
 		if o.Imports {
 			b.findImports()
 		}
 		a.Outputs, err = b.bundle(context.Background())
-		a.Files, a.Imported, a.Builtins = b.files, b.imported, b.resolver.builtins
+		a.Files, a.Imported, a.Partial = b.files, b.imported, b.partial
 	}
 	if bad, ok := errors.AsType[*BuildError](err); ok {
 		a.Problems = bad.Problems
@@ -165,8 +171,14 @@ func carryOut(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// remote is a source tree that asks for each file. It implements [fs.StatFS].
+// remote is a source tree that asks for each file, or the files of nodeModules. It implements [fs.StatFS].
 type remote struct {
+	*wire
+	node bool
+}
+
+// wire is the connection of a bundler's process.
+type wire struct {
 	mu  sync.Mutex
 	in  *gob.Decoder
 	out *gob.Encoder
@@ -175,6 +187,7 @@ type remote struct {
 func (r *remote) ask(m message) (*reply, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	m.Node = r.node
 	var found reply
 	if err := r.out.Encode(m); err != nil {
 		return nil, err
@@ -253,8 +266,13 @@ func (e *missingError) Error() string        { return e.text }
 func (e *missingError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // look answers a question for a file.
-func look(files fs.FS, m message) (r reply) {
-	var err error
+func look(s Source, m message) (r reply) {
+	files, err := s.FS, error(nil)
+	if m.Node && s.node != nil {
+		if files, err = s.node(); err != nil {
+			return reply{Failure: failureOf(err)}
+		}
+	}
 	if m.Read {
 		r.Content, err = readAtMost(files, m.Name, MaxSource)
 	} else {
@@ -270,10 +288,11 @@ func look(files fs.FS, m message) (r reply) {
 }
 
 // outside makes a process carry out an order. It returns when the process is gone.
-func outside(ctx context.Context, program []string, o order, files fs.FS) (a *answer, err error) {
+func outside(ctx context.Context, program []string, o order, s Source) (a *answer, err error) {
+	o.Node = s.node != nil
 	env := []string{fmt.Sprintf("GOMEMLIMIT=%d", maxBundlerMemory/4*3)}
 	err = child.Run(ctx, program, env, bundlerLimits, func(to io.WriteCloser, from io.Reader) (err error) {
-		a, err = give(o, files, to, from)
+		a, err = give(o, s, to, from)
 		return err
 	})
 	failure, failed := errors.AsType[*child.Error](err)
@@ -300,7 +319,7 @@ func tooLong(what string, most time.Duration) error {
 }
 
 // give sends an order, and answers questions until the answer arrives.
-func give(o order, files fs.FS, to io.Writer, from io.Reader) (*answer, error) {
+func give(o order, s Source, to io.Writer, from io.Reader) (*answer, error) {
 	in, out := gob.NewDecoder(io.LimitReader(from, maxAnswer)), gob.NewEncoder(to)
 	if err := out.Encode(o); err != nil {
 		return nil, err
@@ -313,7 +332,7 @@ func give(o order, files fs.FS, to io.Writer, from io.Reader) (*answer, error) {
 		if m.Answer != nil {
 			return m.Answer, nil
 		}
-		if err := out.Encode(look(files, m)); err != nil {
+		if err := out.Encode(look(s, m)); err != nil {
 			return nil, err
 		}
 	}

@@ -33,6 +33,32 @@ var parts = []part{
 	}},
 	{name: "compression", net: true, words: []string{"CompressionStream", "DecompressionStream"}}, // on streams
 	{name: "forms", net: true, words: []string{"File", "FormData", "formData"}},
+	{name: "scope", words: []string{"self", "global", "navigator"}},
+	{name: "buffer", words: []string{"Buffer"}},
+	{name: "process", words: []string{"process"}},
+	{name: "immediate", words: []string{"setImmediate", "clearImmediate"}},
+	{name: "files", words: []string{"stileFiles"}},
+	{name: "messages", words: []string{"MessageChannel", "MessagePort", "MessageEvent"}},
+	{name: "uncaught", words: []string{
+		"ErrorEvent", "PromiseRejectionEvent", "reportError", "unhandledrejection", "rejectionhandled", "onerror", "onunhandledrejection",
+		"addEventListener self", "addEventListener globalThis",
+	}},
+	{name: "marks", words: []string{
+		"PerformanceEntry", "PerformanceMark", "PerformanceMeasure", "PerformanceObserver", "performance mark", "performance measure", "performance getEntries",
+		"performance getEntriesByType", "performance getEntriesByName",
+	}},
+	{name: "patterns", net: true, words: []string{"URLPattern"}},
+	{name: "encodings", words: legacyWords("iso", "windows", "koi8", "ibm866", "macintosh", "cyrillic", "latin2", "latin5", "user", "tis")},
+	{name: "multibyte", words: legacyWords("big5", "euc", "gbk", "gb18030", "gb2312", "shift_jis", "sjis", "shift", "2022", "ms932", "windows")},
+}
+
+// legacyWords lead to encodings of TextDecoder: words of their labels, and those of code that gets a label from elsewhere.
+func legacyWords(words ...string) []string {
+	var all []string
+	for _, word := range append(words, "charset", "encoding", "contentType") {
+		all = append(all, "TextDecoder "+word)
+	}
+	return all
 }
 
 // sharedModules are the modules of the prelude that parts may import, and the names that they may import from these. A part that imports
@@ -42,10 +68,16 @@ var sharedModules = []struct {
 	net    bool // only base images with the web APIs of the network have it
 	names  []string
 }{
+	{module: "bindings", names: []string{"building", "filesBinding", "task"}},
 	{module: "blob", names: []string{"Blob", "blobBytes", "blobHandle", "hostBytes", "piece"}},
 	{module: "body", net: true, names: []string{"Body", "acceptForms"}},
-	{module: "encoding", names: []string{"decode", "encode", "view"}},
+	{module: "clock", names: []string{"now", "pause"}},
+	{module: "encoding", names: []string{"addEncoding", "decode", "encode", "view"}},
+	{module: "errors", names: []string{"UnboundError", "ask"}},
+	{module: "failure", names: []string{"intercept", "report"}},
 	{module: "global", names: []string{"define", "install"}},
+	{module: "rejections", names: []string{"onRejections"}},
+	{module: "session", names: []string{"ambient", "bindings", "handle"}},
 	{module: "stream", net: true, names: []string{"replaceStreams"}},
 }
 

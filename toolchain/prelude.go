@@ -141,8 +141,11 @@ func bundleText(files, modules fs.FS, entry, before, after string, plugins ...ap
 						text, err = pack(content)
 					}
 					loader := api.LoaderJS
-					if strings.HasSuffix(args.Path, ".ts") {
+					switch {
+					case strings.HasSuffix(args.Path, ".ts"):
 						loader = api.LoaderTS
+					case strings.HasSuffix(args.Path, ".json") && repack[args.Path] == nil:
+						loader = api.LoaderJSON
 					}
 					return api.OnLoadResult{Contents: &text, Loader: loader}, err
 				})

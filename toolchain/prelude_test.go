@@ -81,13 +81,17 @@ func newScripts(t *testing.T) *scripts {
 // build makes an extension from a file, and the env that its first line requests. log receives the console output.
 func (s *scripts) build(t *testing.T, file, entry string, log func(console.Level, string)) (*host.Component, host.Env) {
 	t.Helper()
-	c, err := s.toolchain.Build(t.Context(), Source{FS: s.tree, Entry: entry})
+	first, _, _ := strings.Cut(string(s.tree[file].Data), "\n")
+	source := Source{FS: s.tree, Entry: entry}
+	if strings.Contains(first, "workspace") {
+		source.Files = "workspace"
+	}
+	c, err := s.toolchain.Build(t.Context(), source)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	env := host.Env{}
-	first, _, _ := strings.Cut(string(s.tree[file].Data), "\n")
 	names, ok := strings.CutPrefix(first, "// bindings:")
 	if !ok {
 		t.Fatalf("%s does not begin with its bindings", file)

@@ -40,6 +40,10 @@ func (t *Toolchain) bundleOnce(ctx context.Context, s Source) (*bundled, error) 
 	if s.Found != nil && s.Found.bundle != nil {
 		return s.Found.bundle, nil
 	}
+	s.node = func() (fs.FS, error) {
+		modules, err := t.engineModules(ctx)
+		return nodeFiles(modules), err
+	}
 	entry, err := readAtMost(s.FS, s.Entry, MaxSource)
 	if t.cache == nil || program() == "" || err != nil {
 		return bundle(ctx, s, t.bundler)

@@ -27,7 +27,6 @@ type resolver struct {
 	mu       sync.Mutex
 	packages map[string]*packageJSON // by folder; nil when it has none
 	pages    map[string]string       // by file: what only pages have and the file uses
-	builtins map[string]bool         // node's modules that were requested and have a shim
 }
 
 // resolution is the answer to an import.
@@ -35,6 +34,7 @@ type resolution struct {
 	path  string
 	empty bool // the package says that browsers get an empty module here
 	pure  bool // the package says that the file may be dropped if its exports are unused
+	node  bool // path is a module of node without the prefix, one of nodeModules
 }
 
 // refusedError reports an import that is refused without a search, in any source tree.
@@ -174,10 +174,12 @@ func (r *resolver) resolveAs(specifier, importer string, as manner) (resolution,
 			specifier, importer = replacement, path.Join(scope.dir, "package.json")
 		}
 	}
-	r.noteBuiltin(specifier, scope)
 	found, err := r.locate(specifier, path.Dir(importer), scope, as)
 	if err != nil {
 		return resolution{}, err
+	}
+	if name, ok := strings.CutPrefix(found, standIn); ok {
+		return resolution{path: name, node: true}, nil
 	}
 	return r.finish(found, as)
 }
@@ -210,7 +212,7 @@ func refuse(specifier string) error {
 	case strings.ContainsFunc(specifier, unicode.IsControl) || strings.ContainsRune(specifier, unicode.ReplacementChar):
 		reason = fmt.Sprintf("%q has characters that no file name has", specifier)
 	case strings.HasPrefix(specifier, nodePrefix):
-		if _, ok := shims[strings.TrimPrefix(specifier, nodePrefix)]; ok {
+		if offered, _ := Builtin(specifier); offered {
 			return nil
 		}
 		reason = builtinReason(specifier)
@@ -239,7 +241,7 @@ func (r *resolver) locate(specifier, dir string, scope *packageJSON, as manner) 
 		}
 		return r.mapped(scope, scope.imports, specifier, as)
 	case strings.HasPrefix(specifier, nodePrefix):
-		return r.shim(specifier, as)
+		return builtin(specifier)
 	}
 	name, sub, ok := splitPackage(specifier)
 	if !ok {
@@ -262,8 +264,8 @@ func (r *resolver) locate(specifier, dir string, scope *packageJSON, as manner) 
 		}
 		dir = path.Dir(dir)
 	}
-	if _, ok := builtins[name]; ok {
-		return r.shim(specifier, as)
+	if _, is := Builtin(specifier); is {
+		return builtin(specifier)
 	}
 	return "", fmt.Errorf("package %q is not in node_modules: npm install puts it there, and stile ext add fetches it by itself; a file beside this one is %q", name, "./"+specifier)
 }

@@ -25,11 +25,16 @@ type Source struct {
 	// Bindings are the names that the env of a call will have, with their interfaces, if they are known in advance, as from
 	// a manifest. They grant nothing. They save each call the lookup of its bindings.
 	Bindings map[string]string
+	// Files names the binding of stile:capability/workspace whose files node's module fs has. Without it, that module has none.
+	Files string
 	// Found is the result of [FindImports] for FS and Entry, if it was called. If the source imports only its own files, Found also
 	// has its bundle, which is not made again.
 	Found *Imports
 	// Large is for your own program, such as a compiler: its top level may take a minute instead of 5 s.
 	Large bool
+
+	// node returns the files of nodeModules. Without it, these are left out.
+	node func() (fs.FS, error)
 }
 
 // Open returns the source whose entry is file. Its tree is the folder of file. Nothing outside that folder is read, wherever

@@ -97,7 +97,7 @@ func (c *buildCommand) wants() (w wants, err error) {
 		if err != nil {
 			return wants{}, err
 		}
-		w.manifest, w.bindings = c.Manifest, extension.Known(extension.Merge(m.Bindings, extension.Defaults(capabilities.Builtin)))
+		w.manifest, w.files, w.bindings = c.Manifest, m.FS, extension.Known(extension.Merge(m.Bindings, extension.Defaults(capabilities.Builtin)))
 	}
 	for _, name := range c.Import {
 		if !strings.Contains(name, ":") {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path/filepath"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
@@ -28,6 +29,7 @@ type runCommand struct {
 	File string `arg:"" help:"Extension: .ts, .js, .mjs or .wasm, or a folder with it."`
 	Tool string `arg:"" optional:"" help:"Tool to call. Without it, the tools are listed."`
 	callFlags
+	FS       string   `name:"fs" placeholder:"NAME" help:"Workspace binding whose files node:fs has."`
 	WASIFS   []string `name:"wasi-fs" sep:"none" placeholder:"PATH=NAME" help:"Path at which WASI has the files of a workspace binding, such as /=notes. Can be repeated."`
 	WASIHTTP string   `name:"wasi-http" placeholder:"NAME" help:"Binding that serves wasi:http."`
 	Var      []string `name:"var" sep:"none" placeholder:"NAME=VALUE" help:"Value that the tool reads as env.vars.NAME. Can be repeated."`
@@ -75,6 +77,7 @@ Examples:
     stile run notes.ts add_note --bind notes=workspace:mine,rw --input '{"title": "today", "text": "sun"}'
     stile run github.ts list_issues --manifest github.json --input @query.json
     stile run github.ts list_issues --bind 'github=http:https://api.github.com/repos/**' --input - < query.json
+    stile run tool.ts list --bind notes=dir:. --fs notes
     stile run tool.wasm convert --bind files=dir:.,rw --wasi-fs /=files --bind 'web=http:https://example.com/**' --wasi-http web
     stile run issues.ts list --manifest issues.json --var team=core
     stile run chart.ts draw --output chart.png
@@ -114,6 +117,10 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
+	files, err := c.files(manifest, bindings)
+	if err != nil {
+		return err
+	}
 	limits, input, err := c.read(ctx, s)
 	if err != nil {
 		return err
@@ -125,7 +132,7 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	defer func() { err = errors.Join(err, n.Close()) }()
 
 	// Without their interfaces, the defaults could not even be denied.
-	component, wasm, err := n.load(ctx, c.File, wants{manifest: c.Manifest, bindings: extension.Known(extension.Merge(bindings, extension.Defaults(capabilities.Builtin)))})
+	component, wasm, err := n.load(ctx, c.File, wants{manifest: c.Manifest, files: files, bindings: extension.Known(extension.Merge(bindings, extension.Defaults(capabilities.Builtin)))})
 	if err != nil {
 		return err
 	}
@@ -175,6 +182,35 @@ func (c *runCommand) vars(m *extension.Manifest) ([]byte, error) {
 	return extension.VarsText(m.Configure(set)), nil
 }
 
+// files is the binding whose files node:fs has: the manifest's, or the one that the command line names instead.
+func (c *runCommand) files(m *extension.Manifest, bindings []extension.Binding) (string, error) {
+	if c.FS == "" {
+		if m != nil {
+			return m.FS, nil
+		}
+		return "", nil
+	}
+	if problem := abi.BindingProblem(abi.WorkspaceInterface, interfaceOf(bindings)(c.FS)); problem != "" {
+		return "", usagef("--fs: the binding %s %s; --bind gives the tool its bindings", printable.Text(c.FS), problem)
+	}
+	if filepath.Ext(c.File) == ".wasm" {
+		return "", usagef("--fs: %s is built, and what node:fs works on is in it; stile build takes it from the manifest", printable.Text(c.File))
+	}
+	return c.FS, nil
+}
+
+// interfaceOf tells the interface of a binding, or nothing if there is none.
+func interfaceOf(bindings []extension.Binding) func(name string) string {
+	return func(name string) string {
+		for _, b := range bindings {
+			if b.Name == name {
+				return b.Grant.Interface()
+			}
+		}
+		return ""
+	}
+}
+
 // wasi is the manifest's, with what the command line says instead.
 func (c *runCommand) wasi(m *extension.Manifest, bindings []extension.Binding) (w abi.WASI, err error) {
 	w.Filesystem = map[string]string{}
@@ -190,15 +226,7 @@ func (c *runCommand) wasi(m *extension.Manifest, bindings []extension.Binding) (
 		w.Filesystem[at] = name
 	}
 	w.HTTP = cmp.Or(c.WASIHTTP, w.HTTP)
-	err = w.Check(func(name string) string {
-		for _, b := range bindings {
-			if b.Name == name {
-				return b.Grant.Interface()
-			}
-		}
-		return ""
-	})
-	if err != nil {
+	if err = w.Check(interfaceOf(bindings)); err != nil {
 		return w, usagef("%w; --bind gives the tool its bindings", err)
 	}
 	return w, nil

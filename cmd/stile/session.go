@@ -243,6 +243,7 @@ type wants struct {
 	manifest string            // the file that asks for some of the bindings
 	bindings map[string]string // interfaces by name
 	imports  []string
+	files    string // the binding whose files node:fs has
 }
 
 // read reads a component, makes one of an Extism plug-in, or builds one from source.
@@ -383,6 +384,7 @@ func (n *session) withSource(ctx context.Context, file string, w wants, use func
 	if err != nil {
 		return err
 	}
+	source.Files = w.files
 	if derived != nil {
 		source.FS, source.Entry = derived.Tree(source.FS), derived.Entry
 	}

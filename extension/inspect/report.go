@@ -29,6 +29,8 @@ type Input struct {
 	Entry string
 	// Bindings are those that the manifest asks for.
 	Bindings []extension.Binding
+	// NodeFS is the one of Bindings whose files node's module fs has. It is empty if there is none.
+	NodeFS string
 	// Vars reports whether the manifest has vars, which are no binding.
 	Vars     bool
 	Packages []PackageInfo
@@ -58,6 +60,10 @@ type Report struct {
 	PackageFiles  int   `json:"packageFiles"`
 	PackageSize   int64 `json:"packageSize"`
 	ComponentSize int64 `json:"componentSize"`
+
+	// NodeFS is the binding whose files node's module fs has, for all code of the extension and its packages. It is empty if there is
+	// none.
+	NodeFS string `json:"nodeFS,omitempty"`
 
 	// BindingsUsed are bindings of the manifest that the extension's own files name, or that a global such as fetch uses.
 	// BindingsUnused are in the manifest but never named. UndeclaredBindings are named but not in the manifest.
@@ -130,7 +136,7 @@ func Inspect(in Input) Report {
 	}
 	c := &collector{
 		needs: globals(in.Kinds), bound: boundGlobals(in.Kinds),
-		report: Report{Entry: printable.OneLine(in.Entry), ComponentSize: in.Component},
+		report: Report{Entry: printable.OneLine(in.Entry), ComponentSize: in.Component, NodeFS: printable.OneLine(in.NodeFS)},
 		env:    map[string][]Place{}, hosts: map[string][]Place{}, globals: map[string][]Place{},
 	}
 	own, packages := codeFiles(in.FS)
@@ -283,7 +289,7 @@ func (c *collector) bindings(asked []extension.Binding) {
 		}
 	}
 	for _, b := range asked {
-		if used[b.Name] == nil {
+		if used[b.Name] == nil && b.Name != c.report.NodeFS {
 			c.report.BindingsUnused = append(c.report.BindingsUnused, printable.OneLine(b.Name))
 		}
 	}

@@ -27,6 +27,9 @@ func (r Report) Text() string {
 		line("component: %s", humanize.IBytes(uint64(r.ComponentSize)))
 	}
 	uses(line, "bindings used", r.BindingsUsed)
+	if r.NodeFS != "" {
+		line("node:fs, for all of this code and its packages: the files of %s", r.NodeFS)
+	}
 	if len(r.BindingsUnused) > 0 {
 		line("bindings requested but not used: %s", strings.Join(r.BindingsUnused, ", "))
 	}

@@ -393,9 +393,9 @@ func (m *Manager) sourceOf(ctx context.Context, v *Version, derived *inspect.Der
 			return toolchain.Source{}, blameImports(Mendable(extension.StageResolve, err), v)
 		}
 		v.Lock, v.Packages = resolution.Lock, resolution.Packages
-		return toolchain.Source{FS: npm.Tree(tree, resolution.FS), Entry: entry, Bindings: bindings}, nil
+		return toolchain.Source{FS: npm.Tree(tree, resolution.FS), Entry: entry, Bindings: bindings, Files: v.Manifest.FS}, nil
 	}
-	return toolchain.Source{FS: npm.Tree(tree, nil), Entry: entry, Bindings: bindings, Found: found}, nil
+	return toolchain.Source{FS: npm.Tree(tree, nil), Entry: entry, Bindings: bindings, Files: v.Manifest.FS, Found: found}, nil
 }
 
 // assemble makes the component. Equal sources give equal bytes, so an earlier build comes from the cache.
@@ -490,7 +490,7 @@ func (b *build) report(ctx context.Context) error {
 			return err
 		}
 	}
-	in := inspect.Input{Kinds: b.options.Kinds, FS: tree, Entry: v.Entry, Bindings: v.Manifest.Bindings, Vars: len(v.Manifest.Vars) > 0, Component: int64(len(b.wasm))}
+	in := inspect.Input{Kinds: b.options.Kinds, FS: tree, Entry: v.Entry, Bindings: v.Manifest.Bindings, NodeFS: v.Manifest.FS, Vars: len(v.Manifest.Vars) > 0, Component: int64(len(b.wasm))}
 	for _, p := range v.Packages {
 		in.Packages = append(in.Packages, inspect.PackageInfo{Name: p.Name, Version: p.Version, License: p.License, Size: p.Size, Warnings: p.Warnings})
 	}

@@ -6,7 +6,8 @@
  * There is no Intl: `localeCompare`, `toLocaleString` and similar methods throw if a locale or an option is given, because they would ignore
  * it. Without one, dates are in UTC, numbers have no separators, and strings are compared by code points. `timeZone: "UTC"` is accepted.
  *
- * Only the declarations below exist, and there are no Node.js modules.
+ * Only the declarations below exist. Of the modules of Node.js, those that docs/writing-tools.md lists can be imported; for their types,
+ * install @types/node and leave this file out.
  */
 export {};
 
@@ -59,7 +60,7 @@ declare global {
     encodeInto(text: string, target: Uint8Array): { read: number; written: number };
   }
 
-  /** Decodes UTF-8, UTF-16LE and windows-1252, with all labels of the Encoding Standard. */
+  /** Decodes the encodings of the Encoding Standard, with all their labels. */
   class TextDecoder {
     constructor(label?: string, options?: { fatal?: boolean; ignoreBOM?: boolean });
     readonly encoding: string;
@@ -440,7 +441,25 @@ declare global {
     /** Milliseconds since this call first read the clock; 0 without a clock binding. */
     now(): number;
     readonly timeOrigin: number;
+    mark(name: string, options?: { detail?: unknown; startTime?: number }): PerformanceMark;
+    measure(name: string, options?: string | { start?: string | number; end?: string | number; duration?: number; detail?: unknown }, end?: string): PerformanceMeasure;
+    clearMarks(name?: string): void;
+    clearMeasures(name?: string): void;
+    getEntries(): PerformanceEntry[];
+    getEntriesByName(name: string, type?: string): PerformanceEntry[];
+    getEntriesByType(type: string): PerformanceEntry[];
   }
+  class PerformanceEntry {
+    private constructor();
+    readonly name: string;
+    readonly entryType: string;
+    readonly startTime: number;
+    readonly duration: number;
+    readonly detail: unknown;
+    toJSON(): object;
+  }
+  class PerformanceMark extends PerformanceEntry {}
+  class PerformanceMeasure extends PerformanceEntry {}
   var performance: Performance;
 
   type HashName = "SHA-1" | "SHA-256" | "SHA-384" | "SHA-512";
@@ -451,4 +470,116 @@ declare global {
     readonly subtle: { digest(algorithm: HashName | { name: HashName }, data: ArrayBuffer | ArrayBufferView): Promise<ArrayBuffer> };
   }
   var crypto: Crypto;
+
+  /** Matches URLs by patterns such as "/books/:id". */
+  class URLPattern {
+    constructor(input?: string | Record<string, string>, base?: string | { ignoreCase?: boolean }, options?: { ignoreCase?: boolean });
+    test(input?: string | URL | Record<string, string>, base?: string): boolean;
+    exec(input?: string | URL | Record<string, string>, base?: string): Record<string, { input: string; groups: Record<string, string | undefined> }> | null;
+    readonly protocol: string;
+    readonly username: string;
+    readonly password: string;
+    readonly hostname: string;
+    readonly port: string;
+    readonly pathname: string;
+    readonly search: string;
+    readonly hash: string;
+  }
+
+  class MessageEvent<T = any> extends Event {
+    constructor(type: string, options?: EventInit & { data?: T });
+    readonly data: T;
+  }
+  /** Ports of one call: messages are cloned, and arrive when no other code runs. */
+  class MessageChannel {
+    readonly port1: MessagePort;
+    readonly port2: MessagePort;
+  }
+  class MessagePort extends EventTarget {
+    private constructor();
+    onmessage: ((event: MessageEvent) => void) | null;
+    postMessage(message: unknown, transfer?: ArrayBuffer[] | { transfer?: ArrayBuffer[] }): void;
+    start(): void;
+    close(): void;
+  }
+
+  class ErrorEvent extends Event {
+    constructor(type: string, options?: EventInit & { message?: string; filename?: string; lineno?: number; colno?: number; error?: unknown });
+    readonly message: string;
+    readonly filename: string;
+    readonly lineno: number;
+    readonly colno: number;
+    readonly error: unknown;
+  }
+  class PromiseRejectionEvent extends Event {
+    constructor(type: string, options: EventInit & { promise: Promise<unknown>; reason?: unknown });
+    readonly promise: Promise<unknown>;
+    readonly reason: unknown;
+  }
+  /** Fails the call, unless a listener of self for "error" prevents that. */
+  function reportError(error: unknown): void;
+  /** The events "error", "unhandledrejection" and "rejectionhandled" occur on the global object. */
+  function addEventListener(type: string, listener: ((event: any) => void) | null, options?: boolean | AddEventListenerOptions): void;
+  function removeEventListener(type: string, listener: ((event: any) => void) | null, options?: boolean | { capture?: boolean }): void;
+  function dispatchEvent(event: Event): boolean;
+
+  var self: typeof globalThis;
+  /** Says nothing of the machine. */
+  var navigator: {
+    readonly userAgent: string;
+    readonly language: string;
+    readonly languages: readonly string[];
+    readonly hardwareConcurrency: number;
+    readonly onLine: boolean;
+    readonly platform: string;
+  };
+  interface ImportMeta {
+    /** "file:///index.js", whatever the name of the file. */
+    readonly url: string;
+    readonly dirname: string;
+    readonly filename: string;
+  }
+
+  // Of Node.js.
+  var global: typeof globalThis;
+  function setImmediate<Args extends any[]>(callback: (...args: Args) => void, ...args: Args): object;
+  function clearImmediate(immediate: unknown): void;
+  /** The same everywhere: an empty env, no arguments, and no versions.node. */
+  var process: {
+    readonly argv: string[];
+    readonly env: Record<string, string | undefined>;
+    readonly platform: string;
+    readonly version: string;
+    readonly versions: Record<string, string>;
+    readonly stdout: { write(text: string | Uint8Array): boolean };
+    readonly stderr: { write(text: string | Uint8Array): boolean };
+    cwd(): string;
+    exit(code?: number): never;
+    hrtime: { (before?: [number, number]): [number, number]; bigint(): bigint };
+    nextTick<Args extends any[]>(callback: (...args: Args) => void, ...args: Args): void;
+    uptime(): number;
+    [name: string]: any;
+  };
+  type BufferEncoding = "utf8" | "utf-8" | "hex" | "base64" | "base64url" | "latin1" | "binary" | "ascii" | "utf16le" | "ucs2";
+  class Buffer extends Uint8Array<ArrayBuffer> {
+    private constructor();
+    static from(text: string, encoding?: BufferEncoding): Buffer;
+    static from(bytes: ArrayBuffer | Uint8Array | readonly number[], offset?: number, length?: number): Buffer;
+    static alloc(size: number, fill?: string | number | Uint8Array, encoding?: BufferEncoding): Buffer;
+    static allocUnsafe(size: number): Buffer;
+    static byteLength(value: string | ArrayBuffer | ArrayBufferView, encoding?: BufferEncoding): number;
+    static compare(a: Uint8Array, b: Uint8Array): -1 | 0 | 1;
+    static concat(list: readonly Uint8Array[], length?: number): Buffer;
+    static isBuffer(value: unknown): value is Buffer;
+    static isEncoding(name: string): name is BufferEncoding;
+    compare(other: Uint8Array): -1 | 0 | 1;
+    copy(target: Uint8Array, at?: number, start?: number, end?: number): number;
+    equals(other: Uint8Array): boolean;
+    subarray(start?: number, end?: number): Buffer;
+    toJSON(): { type: "Buffer"; data: number[] };
+    toString(encoding?: BufferEncoding, start?: number, end?: number): string;
+    write(text: string, at?: number, length?: number, encoding?: BufferEncoding): number;
+    /** readUInt8, writeInt32LE and the like. */
+    [method: `${"read" | "write"}${string}`]: any;
+  }
 }

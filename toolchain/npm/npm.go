@@ -17,7 +17,6 @@ import (
 	"maps"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +24,6 @@ import (
 	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/npmspec"
 	"github.com/stilehost/stile/internal/turns"
-	"github.com/stilehost/stile/toolchain"
 )
 
 // Options say how to resolve packages. The zero value works.
@@ -191,7 +189,7 @@ func (c *Client) ended(ctx context.Context, step string) error {
 }
 
 func (c *Client) resolve(ctx context.Context, r Request) (*Resolution, error) {
-	wanted, imported, err := wantedPackages(r)
+	wanted, err := wantedPackages(r)
 	if err != nil {
 		return nil, err
 	}
@@ -206,45 +204,35 @@ func (c *Client) resolve(ctx context.Context, r Request) (*Resolution, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Which shims packages need is known only once the packages are there. Assume that shims needed before are still needed, to
-	// avoid asking the registry again.
-	for _, shim := range toolchain.Shims() {
-		if _, ok := wanted[shim.Package]; !ok && lock.wanted()[shim.Package] == shim.Range {
-			wanted[shim.Package] = shim.Range
+	for name, spec := range formerShims {
+		if _, ok := wanted[name]; !ok && lock.wanted()[name] == spec {
+			wanted[name] = spec
 		}
 	}
-	for range maxRounds {
-		if !maps.Equal(wanted, lock.wanted()) {
-			if lock, err = c.choose(ctx, wanted, lock, r); err != nil {
-				return nil, err
-			}
-		}
-		res, err := c.restore(ctx, lock, r)
-		if err != nil {
+	if !maps.Equal(wanted, lock.wanted()) {
+		if lock, err = c.choose(ctx, wanted, lock, r); err != nil {
 			return nil, err
 		}
-		needed, err := c.shims(ctx, asked, imported, lock, res.FS)
-		if err != nil {
-			return nil, err
-		}
-		if maps.Equal(needed, wanted) {
-			for i := range res.Packages {
-				p := &res.Packages[i]
-				_, byItself := asked[p.Name]
-				p.Direct = p.Direct && byItself
-				if p.Undeclared = p.Direct && r.undeclared(p.Name); p.Undeclared {
-					p.Warnings = append(p.Warnings, "The code imports it, and the manifest's dependencies do not name it.")
-				}
-			}
-			return res, nil
-		}
-		wanted = needed
 	}
-	return nil, errors.New("resolve npm packages: the packages keep needing more shims")
+	res, err := c.restore(ctx, lock, r)
+	if err != nil {
+		return nil, err
+	}
+	for i := range res.Packages {
+		p := &res.Packages[i]
+		_, byItself := asked[p.Name]
+		p.Direct = p.Direct && byItself
+		if p.Undeclared = p.Direct && r.undeclared(p.Name); p.Undeclared {
+			p.Warnings = append(p.Warnings, "The code imports it, and the manifest's dependencies do not name it.")
+		}
+	}
+	return res, nil
 }
 
-// maxRounds is more than there are shims, because each may turn out to need another one.
-const maxRounds = 12
+// formerShims are packages that locks have which were made while packages stood in for modules of node. Such a lock stays as it is.
+var formerShims = map[string]string{
+	"assert": "^2.1.0", "buffer": "^6.0.3", "events": "^3.3.0", "path-browserify": "^1.0.1", "querystring-es3": "^0.2.1", "string_decoder": "^1.3.0", "url": "^0.11.4", "util": "^0.12.5",
+}
 
 // restore returns the packages of a lock, from the cache or through npm.
 func (c *Client) restore(ctx context.Context, lock *lockfile, r Request) (*Resolution, error) {
@@ -305,29 +293,6 @@ func (c *Client) archive(ctx context.Context, lock *lockfile, text []byte, r Req
 		return a, nil
 	}
 	return newArchive(bytes.NewReader(data), int64(len(data))), nil // the cache has no room
-}
-
-// shims is addShims, whose answer for a lock is kept: it reads all of the packages.
-func (c *Client) shims(ctx context.Context, asked map[string]string, imported []string, lock *lockfile, packages fs.FS) (map[string]string, error) {
-	if c.cache == nil {
-		return c.addShims(ctx, asked, imported, packages)
-	}
-	sum := sha256.Sum256(slices.Concat(lock.encode(), encode(asked), encode(imported), encode(toolchain.Shims())))
-	text, err := c.cache.Do(ctx, "npm-shims", fmt.Sprintf("%s, sha256 %x", packing, sum), func() ([]byte, error) {
-		needed, err := c.addShims(ctx, asked, imported, packages)
-		if err != nil {
-			return nil, err
-		}
-		return encode(needed), nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	var needed map[string]string
-	if err := json.Unmarshal(text, &needed); err != nil {
-		return nil, fmt.Errorf("read which shims are needed: %w", err)
-	}
-	return needed, nil
 }
 
 // choose has npm choose versions, or recalls what it chose.

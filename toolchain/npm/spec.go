@@ -34,9 +34,9 @@ func specProblem(name, spec string) (text, fix string) {
 	return "", ""
 }
 
-// wantedPackages are the packages that an extension asks for by itself, and the modules that it imports from them.
-func wantedPackages(r Request) (wanted map[string]string, imported []string, err error) {
-	wanted = make(map[string]string)
+// wantedPackages are the packages that an extension asks for by itself.
+func wantedPackages(r Request) (map[string]string, error) {
+	wanted := make(map[string]string)
 	var problems []toolchain.Problem
 	for _, name := range sortedKeys(r.Dependencies) {
 		spec := r.Dependencies[name]
@@ -48,11 +48,7 @@ func wantedPackages(r Request) (wanted map[string]string, imported []string, err
 	}
 	for _, specifier := range r.Imports {
 		name := nameOf(specifier)
-		if shim, builtin := toolchain.Builtin(specifier); builtin {
-			if _, named := wanted[shim.Package]; shim.Package != "" && !named {
-				wanted[shim.Package] = shim.Range
-			}
-			imported = append(imported, specifier)
+		if _, builtin := toolchain.Builtin(specifier); builtin {
 			continue
 		}
 		if problem := nameProblem(name); problem != "" {
@@ -62,12 +58,11 @@ func wantedPackages(r Request) (wanted map[string]string, imported []string, err
 		if _, named := wanted[name]; !named {
 			wanted[name] = "*"
 		}
-		imported = append(imported, specifier)
 	}
 	if len(problems) > 0 {
-		return nil, nil, &toolchain.BuildError{Problems: problems}
+		return nil, &toolchain.BuildError{Problems: problems}
 	}
-	return wanted, imported, nil
+	return wanted, nil
 }
 
 // undeclared reports whether a package is there only because the code imports it by name.

@@ -53,6 +53,8 @@ interface World {
   exports: { name: string; functions: FunctionInfo[] }[];
   /** Names that every call's env has, with their interfaces. */
   bindings: Record<string, string>;
+  /** The binding whose files node:fs has. */
+  files?: string;
   /** The size of the largest result in memory, in bytes. */
   results: number;
   /** The source map of the bundle, as JSON; absent if the code never reads a stack. */
@@ -679,6 +681,11 @@ export function known(): Record<string, string> {
   return world.bindings;
 }
 
+/** The name of the binding whose files node:fs has, if there is one. */
+export function filesBinding(): string | undefined {
+  return world?.files;
+}
+
 /** The source map of the extension's code, as JSON, if the image has it. */
 export function sourceMap(): string | undefined {
   return world?.sourceMap;
@@ -778,6 +785,18 @@ export function wait(pollable: Raw): Promise<void> {
   return new Promise((resolve) => (waiting[waiting.length] = { pollable, resolve }));
 }
 
+/** Runs a function when no job is left, after others that wait for that. */
+export function task(run: () => void): void {
+  ready[ready.length] = run;
+}
+
+let idle: (() => boolean) | undefined;
+
+/** Sets a function that runs whenever no job is left, and says whether it may have made some. It must not throw. */
+export function onIdle(act: () => boolean): void {
+  idle = act;
+}
+
 /** Starts a call of an export, by its index, with the arguments in the slots. */
 export function enter(index: number): void {
   if (holding > 0) release(0);
@@ -836,6 +855,7 @@ export function atEnd(act: () => void): void {
 /** Called when no job is left. Returns 1 if the call or step has ended and its result is in slot 0, and 0 to continue. */
 export function turn(): number {
   if (keeping) letGo();
+  if (idle?.()) return 0;
   if (!settled) {
     if (ready.length === 0 && waiting.length > 0) {
       if (park()) return 1;

@@ -67,10 +67,17 @@ const latin1 = ["ansi_x3.4-1968", "ascii", "cp1252", "cp819", "csisolatin1", "ib
 const labels = new Map<string, string>([
   ...["unicode-1-1-utf-8", "unicode11utf8", "unicode20utf8", "utf-8", "utf8", "x-unicode20utf8"].map((l) => [l, "utf-8"] as const),
   ...["csunicode", "iso-10646-ucs-2", "ucs-2", "unicode", "unicodefeff", "utf-16", "utf-16le"].map((l) => [l, "utf-16le"] as const),
+  ...["unicodefffe", "utf-16be"].map((l) => [l, "utf-16be"] as const),
   ...[...latin1, "iso88591", "iso_8859-1", "iso_8859-1:1987", "l1", "latin1", "us-ascii", "windows-1252", "x-cp1252"].map(
     (l) => [l, "windows-1252"] as const,
   ),
 ]);
+
+/** Adds an encoding to those that TextDecoder knows. */
+export function addEncoding(name: string, aliases: string[], make: (fatal: boolean) => Decoder): void {
+  for (const label of [name, ...aliases]) labels.set(label, name);
+  decoders[name] = make;
+}
 
 export class TextDecoder {
   #encoding: string;
@@ -110,7 +117,7 @@ export class TextDecoder {
     }
     if (!this.#started && text) {
       this.#started = true;
-      if (!this.#ignoreBOM && text.charCodeAt(0) === 0xfeff) text = text.slice(1);
+      if (!this.#ignoreBOM && text.charCodeAt(0) === 0xfeff && this.#encoding.startsWith("utf")) text = text.slice(1);
     }
     if (!stream) {
       this.#decoder = undefined;
@@ -215,7 +222,9 @@ function utf8(fatal: boolean): Decoder {
 }
 
 // https://encoding.spec.whatwg.org/#shared-utf-16-decoder
-function utf16le(fatal: boolean): Decoder {
+function utf16(fatal: boolean, low: 0 | 1): Decoder {
+  const name = low ? "UTF-16BE" : "UTF-16LE";
+  const high = 1 - low;
   let kept: number[] = [];
   return (piece, last) => {
     const bytes = joined(kept, piece);
@@ -223,21 +232,21 @@ function utf16le(fatal: boolean): Decoder {
     const output = new Output();
     let at = 0;
     for (; at + 1 < bytes.length; at += 2) {
-      const unit = bytes[at] | (bytes[at + 1] << 8);
+      const unit = bytes[at + low] | (bytes[at + high] << 8);
       if ((unit & 0xf800) !== 0xd800) output.point(unit);
-      else if (unit >= 0xdc00) output.point(malformed(fatal, "UTF-16LE"));
+      else if (unit >= 0xdc00) output.point(malformed(fatal, name));
       else if (at + 3 >= bytes.length && !last) break;
       else {
-        const next = at + 3 < bytes.length ? bytes[at + 2] | (bytes[at + 3] << 8) : 0;
+        const next = at + 3 < bytes.length ? bytes[at + 2 + low] | (bytes[at + 2 + high] << 8) : 0;
         if ((next & 0xfc00) === 0xdc00) {
           output.point(unit);
           output.point(next);
           at += 2;
-        } else output.point(malformed(fatal, "UTF-16LE"));
+        } else output.point(malformed(fatal, name));
       }
     }
     if (at < bytes.length) {
-      if (last) output.point(malformed(fatal, "UTF-16LE"));
+      if (last) output.point(malformed(fatal, name));
       else kept = [...bytes.subarray(at)];
     }
     return output.end();
@@ -259,6 +268,7 @@ function singleByte(): Decoder {
 
 const decoders: Record<string, (fatal: boolean) => Decoder> = {
   "utf-8": utf8,
-  "utf-16le": utf16le,
+  "utf-16le": (fatal) => utf16(fatal, 0),
+  "utf-16be": (fatal) => utf16(fatal, 1),
   "windows-1252": singleByte,
 };

@@ -27,9 +27,16 @@ export function topLevelFailure(thrown: unknown): WitError {
   return new WitError(limit ? { tag: "exhausted", val: limit } : { tag: "failed", val: parts(thrown) });
 }
 
+let prevented: ((error: unknown) => boolean) | undefined;
+
+/** Sets a function that sees what is reported. Where it returns true, nothing else happens. It must not throw. */
+export function intercept(sees: typeof prevented): void {
+  prevented = sees;
+}
+
 /** Ends the call with an error that no code can catch: one thrown by a timer or an event listener. */
 export function report(error: unknown): void {
-  fail(failure(error));
+  if (!prevented?.(error)) fail(failure(error));
 }
 
 function denialOf(error: unknown) {

@@ -1,0 +1,27 @@
+// node:os. The answers are the same everywhere: nothing of the machine shows.
+const none = () => [];
+export const EOL = "\n";
+export const devNull = "/dev/null";
+export const arch = () => "wasm32";
+export const availableParallelism = () => 1;
+export const cpus = none;
+export const endianness = () => "LE";
+export const freemem = () => 0;
+export const homedir = () => "/";
+export const hostname = () => "localhost";
+export const loadavg = () => [0, 0, 0];
+export const machine = () => "wasm32";
+export const networkInterfaces = () => ({});
+export const platform = () => "browser";
+export const release = () => "";
+export const tmpdir = () => "/tmp";
+export const totalmem = () => 0;
+export const type = () => "Stile";
+export const uptime = () => 0;
+export const userInfo = () => ({ uid: -1, gid: -1, username: "", homedir: "/", shell: null });
+export const version = () => "";
+export const constants = { signals: {}, errno: {}, priority: {} };
+export default {
+  EOL, devNull, arch, availableParallelism, cpus, endianness, freemem, homedir, hostname, loadavg, machine, networkInterfaces, platform, release, tmpdir, totalmem, type, uptime, userInfo,
+  version, constants,
+};
