@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/stilehost/stile/capabilities"
@@ -313,7 +314,7 @@ func isWasm(file string) bool {
 // entryOf returns the file of a folder that exports the tools: the only source, or the one that stile ext add takes, or the only component where there
 // is no source. A name that is not that of such a folder stays as it is.
 func entryOf(name string) string {
-	f, err := os.Open(name)
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe keeps nobody waiting
 	if err != nil {
 		return name
 	}
