@@ -113,6 +113,16 @@ func (b *Blob) Packed(ctx context.Context, offset uint64, n uint32) (string, err
 	return string(wordtext.Encode(nil, words)), nil
 }
 
+// unpack returns the bytes of a text that [Blob.Packed] made, and none of another text.
+func unpack(text string) []byte {
+	words := wordtext.Decode(nil, []byte(text))
+	if len(words) < 8 {
+		return nil
+	}
+	n, b := binary.LittleEndian.Uint64(words), words[8:]
+	return b[:min(n, uint64(len(b)))]
+}
+
 // ReadAt implements io.ReaderAt.
 func (b *Blob) ReadAt(p []byte, offset int64) (int, error) {
 	b.mu.RLock()

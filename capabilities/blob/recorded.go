@@ -105,8 +105,12 @@ func (p part) Learn(o double.Operation) (double.Learner, error) {
 			return nil, p.Whole([]byte(o.Value.(string)))
 		}
 		return nil, double.ErrUnanswered
-	case "bytes":
-		offset, b := o.Args[0].(uint64), o.Value.([]byte)
+	case "bytes", "packed":
+		b, plain := o.Value.([]byte)
+		if !plain {
+			b = unpack(o.Value.(string))
+		}
+		offset := o.Args[0].(uint64)
 		if err := p.add(p.offset+offset, b); err != nil {
 			return nil, err
 		}

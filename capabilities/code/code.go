@@ -310,7 +310,10 @@ type log struct {
 func (*log) Interface() string { return "stile:capability/console@0.1.0" }
 
 // Quick implements [abi.Quick].
-func (*log) Quick() []string { return []string{"get", "console.log"} }
+func (*log) Quick() []string { return []string{"get", "console.log", "console.progress"} }
+
+// Progress implements the method `progress` of a console. Nobody is told.
+func (*log) Progress(context.Context, float64, *float64, string) {}
 
 // Log implements the method `log` of a console.
 func (l *log) Log(_ context.Context, level capability.Level, message string) {

@@ -128,8 +128,8 @@ var mistakes = []struct {
 	{"a syntax error", answer(manifest, strings.Replace(source, "run: (", "run (", 1)), extension.StageBundle, []string{`"tool.ts" line 7`, "source:\n| run ({ text })"}},
 	{"a wrong shape", answer(manifest, strings.Replace(source, `input: {`, `input: "text" && "string", inputs: {`, 1)), extension.StageBundle, []string{"reverse"}},
 	{"a type error", answer(manifest, strings.Replace(source, "[...text].reverse()", "text.reverse()", 1)), extension.StageTypes, []string{`"tool.ts" line 7, column 31`, "Property 'reverse' does not exist on type 'string'. (TS2339)", "| run: ({ text }) => text.reverse()"}},
-	{"a forbidden import", answer(manifest, `import * as fs from "fs";`+"\n"+strings.Replace(source, "[...text]", "[...text + fs.readFileSync('/etc/passwd')]", 1)), extension.StageBundle, []string{`"tool.ts" line 1`, "fs"}},
-	{"a throw", answer(manifest, "const home = process.env.HOME.length;\n"+source), extension.StageBundle, []string{"top-level code threw", "process"}},
+	{"a forbidden import", answer(manifest, `import * as net from "net";`+"\n"+strings.Replace(source, "[...text]", "[...text + net.connect(80)]", 1)), extension.StageBundle, []string{`"tool.ts" line 1`, "net"}},
+	{"a throw", answer(manifest, "const home = process.env.HOME.length;\n"+source), extension.StageBundle, []string{"top-level code threw", "of undefined"}},
 	{"an endless loop", answer(manifest, "let i = 1;\nwhile (i) i++;\n"+source), extension.StageImage, []string{"limit reached: cpu", "no work at the top level"}},
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
-// A draft that is refused before its build costs nothing. An error for exceeding the limit names the limit and when it ends.
+// A draft that is refused before anything is bundled for it costs nothing. An error for exceeding the limit names the limit and when it ends.
 func TestBudgetOfBuilds(t *testing.T) {
 	h := newHome(t)
 	h.policyOf(`{"limits": {"buildsPerHour": 2}}`)
@@ -24,7 +24,7 @@ func TestBudgetOfBuilds(t *testing.T) {
 	now = now.Add(10 * time.Minute)
 	for range 5 {
 		d := draft("one", "2", "")
-		d.Manifest = []byte(`{"name": "one", "verzion": "1"}`)
+		d.Manifest, d.Entry = []byte(`{"name": "one", "verzion": "1"}`), "absent.ts"
 		if _, err := m.Write(t.Context(), d); err == nil || errors.As(err, new(*BudgetError)) {
 			t.Fatalf("got %v, want what is wrong with the manifest", err)
 		}
@@ -51,7 +51,7 @@ func TestBudgetOfBuilds(t *testing.T) {
 	write(t, m, draft("one", "4", ""))
 }
 
-// An agent sends drafts that are refused before they are built, so they are no builds. The audit log has the first of each hour, and how
+// An agent sends drafts that are refused before anything is bundled for them, so they are no builds. The audit log has the first of each hour, and how
 // many more there were.
 func TestRefusalsAreBounded(t *testing.T) {
 	h := newHome(t)
@@ -62,7 +62,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 		t.Helper()
 		d := draft("one", "1", "")
 		d.Scope, d.Author = scope, scope.String()
-		d.Manifest = []byte(`{"name": "one", "` + strings.Repeat("\u202e", 200) + `": 1}`)
+		d.Manifest, d.Entry = []byte(`{"name": "one", "`+strings.Repeat("\u202e", 200)+`": 1}`), "absent.ts"
 		if _, err := m.Write(t.Context(), d); !errors.As(err, new(*extension.ProblemsError)) {
 			t.Fatal(err)
 		}
@@ -171,10 +171,10 @@ func TestBudgetOfGenerations(t *testing.T) {
 	// Generations in progress reserve room.
 	one, two, three := begin(), begin(), begin()
 	full("under way")
-	// The first produced nothing. The manifest of the second was refused, so it has no build either.
+	// The first produced nothing. The second was refused before anything was bundled for it, so it has no build either.
 	end(one)
 	wrong := d
-	wrong.Manifest = []byte(`{"name": "one", "verzion": "1"}`)
+	wrong.Manifest, wrong.Entry = []byte(`{"name": "one", "verzion": "1"}`), "absent.ts"
 	if _, err := two.Write(t.Context(), wrong); !errors.As(err, new(*extension.ProblemsError)) {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ export default extension({ tools: {
   draw: tool(() => [Math.random(), crypto.randomUUID()]),
   around: tool(async (_, env) => ({
     now: Date.now(), zone: new Date().getTimezoneOffset(), performance: performance.now(), random: Math.random(), env: Object.keys(env).sort(),
-    globals: ["process", "require", "Deno", "Bun", "WebSocket", "XMLHttpRequest"].filter((name) => name in globalThis),
+    globals: ["require", "Deno", "Bun", "WebSocket", "XMLHttpRequest"].filter((name) => name in globalThis),
     rules: env.github.rules().length,
   })),
   call: tool(async ({ name }, env) => caught(() => env.helpers.call(name, { a: 1 }))),

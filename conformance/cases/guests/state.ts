@@ -64,7 +64,7 @@ export default extension({
       input,
       run: () => {
         const attempt = (f: () => any) => { try { return typeof f(); } catch (e: any) { return e.name; } };
-        const names = ["process", "require", "Deno", "Bun", "WebAssembly", "std", "os", "scriptArgs", "XMLHttpRequest", "WebSocket", "navigator", "importScripts", "print"];
+        const names = ["require", "Deno", "Bun", "WebAssembly", "std", "os", "scriptArgs", "XMLHttpRequest", "WebSocket", "importScripts", "print"];
         return [Date.now(), performance.now(), attempt(() => Math.random()), attempt(() => crypto.getRandomValues(new Uint8Array(1))), names.filter((n) => n in globalThis && (globalThis as any)[n] !== undefined && n !== "navigator")];
       },
     },
