@@ -341,17 +341,30 @@ export function rm(path: PathLike, { force = false, recursive = false }: { force
     if (!force || !missing(error)) throw error;
   }
 }
+/** Does what the binding does only at a free path. What was there is put aside, and comes back if that fails. */
+function replacing(target: string, there: boolean, syscall: string, act: () => void): void {
+  if (!there) return act();
+  let aside: string;
+  do aside = `${target}.${(made++).toString(36).padStart(6, "0")}`;
+  while (kindOf(aside));
+  run(syscall, target, "move", inside(target), inside(aside));
+  try {
+    act();
+  } catch (error) {
+    run(syscall, target, "move", inside(aside), inside(target));
+    throw error;
+  }
+  run(syscall, target, "remove", inside(aside), true);
+}
 export function rename(from: PathLike, to: PathLike): void {
   const [source, target] = [absolute(from), absolute(to)];
   const kind = status(source, "rename").kind;
   const there = kindOf(target);
   if (there === "directory" && kind !== "directory") throw isDirectory("rename", target);
-  if (there && source !== target) {
-    // The binding moves to a path that is free.
-    if (there === "directory" && entries(target).length) throw failed("ENOTEMPTY", -39, "directory not empty", "rename", target);
-    run("rename", target, "remove", inside(target), false);
-  }
-  if (source !== target) run("rename", source, "move", inside(source), inside(target));
+  if (there && there !== "directory" && kind === "directory") throw noDirectory("rename", target);
+  if (target.startsWith(`${source}/`)) throw failed("EINVAL", -22, "invalid argument", "rename", target);
+  if (there === "directory" && source !== target && entries(target).length) throw failed("ENOTEMPTY", -39, "directory not empty", "rename", target);
+  if (source !== target) replacing(target, !!there, "rename", () => run("rename", source, "move", inside(source), inside(target)));
 }
 export function copyFile(from: PathLike, to: PathLike, mode = 0): void {
   const [source, target] = [absolute(from), absolute(to)];
@@ -361,8 +374,7 @@ export function copyFile(from: PathLike, to: PathLike, mode = 0): void {
   if (there && mode & constants.COPYFILE_EXCL) throw failed("EEXIST", -17, "file already exists", "copyfile", target);
   if (there === "directory") throw isDirectory("copyfile", target);
   if (at === target) return;
-  if (there) run("copyfile", target, "remove", inside(target), false);
-  run("copyfile", source, "copy", inside(at), inside(target));
+  replacing(target, !!there, "copyfile", () => run("copyfile", source, "copy", inside(at), inside(target)));
 }
 export function cp(from: PathLike, to: PathLike, { recursive = false, force = true, errorOnExist = false }: { recursive?: boolean; force?: boolean; errorOnExist?: boolean } = {}): void {
   const [source, target] = [absolute(from), absolute(to)];

@@ -67,6 +67,11 @@ export default async function (_: unknown, env: any): Promise<null> {
   fs.writeFileSync("/data/over", "old");
   fs.renameSync("/data/moved", "/data/over");
   fs.copyFileSync("/data/over", "/data/copy");
+  // What is to be replaced stays if that fails.
+  throws(() => fs.renameSync("/data/deep", "/data/over"), { code: "ENOTDIR" });
+  throws(() => fs.renameSync("/data", "/data/deep"), { code: "EINVAL" });
+  throws(() => fs.renameSync("/data/none", "/data/over"), { code: "ENOENT" });
+  equal([readFileSync("/data/over", "utf8"), readFileSync("/data/deep/b.txt", "utf8"), fs.readdirSync("/data").filter((name) => name.startsWith("over"))], ["n", "b", ["over"]]);
   throws(() => fs.copyFileSync("/data/over", "/data/copy", fs.constants.COPYFILE_EXCL), { code: "EEXIST" });
   fs.cpSync("/data", "/backup", { recursive: true });
   throws(() => fs.cpSync("/data", "/data/deep/x", { recursive: true }), { code: "ERR_FS_CP_EINVAL" });
