@@ -29,7 +29,7 @@ func TestNestingIsBounded(t *testing.T) {
 	}
 	for name, nest := range nests {
 		t.Run(name, func(t *testing.T) {
-			times := min(n, (MaxSource-64)/len(nest[1]))
+			times := min(n, (maxAlone-64)/len(nest[1]))
 			refusesNesting(t, "main.ts", nest[0]+strings.Repeat(nest[1], times)+nest[2])
 		})
 	}
