@@ -450,7 +450,7 @@ declare global {
     getEntriesByType(type: string): PerformanceEntry[];
   }
   class PerformanceEntry {
-    private constructor();
+    protected constructor();
     readonly name: string;
     readonly entryType: string;
     readonly startTime: number;
@@ -561,17 +561,7 @@ declare global {
     [name: string]: any;
   };
   type BufferEncoding = "utf8" | "utf-8" | "hex" | "base64" | "base64url" | "latin1" | "binary" | "ascii" | "utf16le" | "ucs2";
-  class Buffer extends Uint8Array<ArrayBuffer> {
-    private constructor();
-    static from(text: string, encoding?: BufferEncoding): Buffer;
-    static from(bytes: ArrayBuffer | Uint8Array | readonly number[], offset?: number, length?: number): Buffer;
-    static alloc(size: number, fill?: string | number | Uint8Array, encoding?: BufferEncoding): Buffer;
-    static allocUnsafe(size: number): Buffer;
-    static byteLength(value: string | ArrayBuffer | ArrayBufferView, encoding?: BufferEncoding): number;
-    static compare(a: Uint8Array, b: Uint8Array): -1 | 0 | 1;
-    static concat(list: readonly Uint8Array[], length?: number): Buffer;
-    static isBuffer(value: unknown): value is Buffer;
-    static isEncoding(name: string): name is BufferEncoding;
+  interface Buffer extends Uint8Array<ArrayBuffer> {
     compare(other: Uint8Array): -1 | 0 | 1;
     copy(target: Uint8Array, at?: number, start?: number, end?: number): number;
     equals(other: Uint8Array): boolean;
@@ -582,4 +572,16 @@ declare global {
     /** readUInt8, writeInt32LE and the like. */
     [method: `${"read" | "write"}${string}`]: any;
   }
+  var Buffer: {
+    readonly prototype: Buffer;
+    from(text: string, encoding?: BufferEncoding): Buffer;
+    from(bytes: ArrayBuffer | Uint8Array | readonly number[], offset?: number, length?: number): Buffer;
+    alloc(size: number, fill?: string | number | Uint8Array, encoding?: BufferEncoding): Buffer;
+    allocUnsafe(size: number): Buffer;
+    byteLength(value: string | ArrayBuffer | ArrayBufferView, encoding?: BufferEncoding): number;
+    compare(a: Uint8Array, b: Uint8Array): -1 | 0 | 1;
+    concat(list: readonly Uint8Array[], length?: number): Buffer;
+    isBuffer(value: unknown): value is Buffer;
+    isEncoding(name: string): name is BufferEncoding;
+  };
 }

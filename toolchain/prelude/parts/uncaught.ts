@@ -84,7 +84,7 @@ function reportError(error: unknown): void {
   report(error);
 }
 for (const [name, type] of [["onerror", "error"], ["onunhandledrejection", "unhandledrejection"], ["onrejectionhandled", "rejectionhandled"]]) {
-  let current: unknown = null;
+  let current: Function | null = null;
   let listener: ((event: any) => void) | null = null;
   Object.defineProperty(globalThis, name, {
     get: () => current,
