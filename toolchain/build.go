@@ -574,14 +574,10 @@ func lend(imports, candidates []*abi.Interface) []*abi.Interface {
 		}
 	}
 	for _, i := range candidates {
-		if !lent[i.Name] || i.Name == abi.PollInterface || i.Name == abi.EnvInterface || slices.ContainsFunc(imports, func(other *abi.Interface) bool { return other.Name == i.Name }) {
+		if !lent[i.Name] || i.Name == abi.PollInterface || i.Name == abi.EnvInterface {
 			continue
 		}
-		if get := slices.IndexFunc(i.Funcs, func(f *abi.Func) bool { return f.Name == "get" && f.Resource == nil }); get >= 0 {
-			p := *i
-			p.Funcs = []*abi.Func{i.Funcs[get]}
-			imports = append(imports, &p)
-		}
+		imports = appendGet(imports, i)
 	}
 	return imports
 }
@@ -591,16 +587,22 @@ func lend(imports, candidates []*abi.Interface) []*abi.Interface {
 func (t *Toolchain) handles(imports []*abi.Interface, bindings map[string]string, uses func(word string) bool) []*abi.Interface {
 	for _, name := range slices.Sorted(maps.Keys(bindings)) {
 		i := t.host.WIT().Interface(bindings[name])
-		if i == nil || !uses(name) || slices.ContainsFunc(imports, func(other *abi.Interface) bool { return other.Name == i.Name }) {
-			continue
-		}
-		if get := slices.IndexFunc(i.Funcs, func(f *abi.Func) bool { return f.Name == "get" && f.Resource == nil }); get >= 0 {
-			p := *i
-			p.Funcs = []*abi.Func{i.Funcs[get]}
-			imports = append(imports, &p)
+		if i != nil && uses(name) {
+			imports = appendGet(imports, i)
 		}
 	}
 	return imports
+}
+
+// appendGet adds an interface with `get` alone, unless it is among the imports.
+func appendGet(imports []*abi.Interface, i *abi.Interface) []*abi.Interface {
+	get := slices.IndexFunc(i.Funcs, func(f *abi.Func) bool { return f.Name == "get" && f.Resource == nil })
+	if get < 0 || slices.ContainsFunc(imports, func(other *abi.Interface) bool { return other.Name == i.Name }) {
+		return imports
+	}
+	p := *i
+	p.Funcs = []*abi.Func{i.Funcs[get]}
+	return append(imports, &p)
 }
 
 // passOn adds `put` to interfaces that have `get`, since their handles can be passed on to tools.
