@@ -7,6 +7,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/jslex"
@@ -24,6 +25,10 @@ type faults struct {
 	guarded map[string]bool
 	// shadowed are files in which env, or a name of it, may also be something else.
 	shadowed map[string]bool
+	// files are places where a value of node's module fs is imported.
+	files []Place
+	// looked counts the imports of it whose file was read again, which is bounded.
+	looked int
 }
 
 func newFaults() *faults {
@@ -94,6 +99,13 @@ func Faults(in Input, defaults []extension.Binding, exist func(names []string) (
 				}
 			}
 		}
+	}
+	if len(c.faults.files) > 0 && in.NodeFS == "" {
+		fix := `"fs": "notes" in the manifest, with "notes" as a workspace binding; or env.notes of a workspace binding`
+		if at := slices.IndexFunc(in.Bindings, func(b extension.Binding) bool { return b.Grant.Interface() == workspace.Interface }); at >= 0 {
+			fix = fmt.Sprintf("\"fs\": %q in the manifest, or env.%s", in.Bindings[at].Name, in.Bindings[at].Name)
+		}
+		add(c.faults.files[0], "node's module fs has no files here: the manifest does not say which binding they are in", fix)
 	}
 	if names := c.faults.used(); len(names) > 0 && exist != nil {
 		there, err := exist(names)
@@ -178,6 +190,8 @@ func (v *scan) fault(i int, name string) {
 		if value, ok := v.value(i - 1); ok {
 			f.guarded[value] = true
 		}
+	case (name == "import" || name == "require") && v.importsFiles(i):
+		f.files = append(f.files, v.place(v.offset(i)))
 	case name == "fetch" && v.is(i+1, "(") && (v.isText(i+2) || v.kindOf(i+2, jslex.Template)):
 		v.fetch(i + 2)
 	}
@@ -187,6 +201,60 @@ func (v *scan) fault(i int, name string) {
 	if _, known := alternatives[name]; known && (!v.isKey(i) || v.is(i+1, ":")) {
 		v.foreign(i, name)
 	}
+}
+
+// importsFiles reports whether token i, import or require, gets node's module fs, and the file uses what it gets.
+func (v *scan) importsFiles(i int) bool {
+	isFS := func(i int) bool {
+		name, ok := v.value(i)
+		name = strings.TrimPrefix(name, "node:")
+		return ok && v.kindOf(i, jslex.String) && (name == "fs" || name == "fs/promises")
+	}
+	if v.member(i) || v.isKey(i) {
+		return false
+	}
+	if v.is(i+1, "(") { // within try or a condition, it may be a question
+		if v.at(i) != "require" || !isFS(i+2) || !v.is(i+3, ")") || !v.looks() {
+			return false
+		}
+		top := v.is(i-1, "=")
+		for open := range v.tokens[:i] {
+			top = top && (!v.opens(open) || v.match(open) < i)
+		}
+		return top
+	}
+	if v.at(i) == "require" || v.is(i+1, "type") && !v.is(i+2, "from") && !v.is(i+2, ",") {
+		return false
+	}
+	var names []string
+	for at := i + 1; at < len(v.tokens) && at < i+200; at++ {
+		switch {
+		case v.kindOf(at, jslex.String):
+			return isFS(at) && v.looks() && slices.ContainsFunc(names, func(name string) bool { return v.usesValue(at, name) })
+		case v.is(at, ";") || v.is(at, "="):
+			return false
+		case v.isName(at) && (v.is(at+1, ",") || v.is(at+1, "}") || v.is(at+1, "from")) && !v.is(at-1, "type"):
+			names = append(names, v.at(at))
+		}
+	}
+	return false
+}
+
+// looks reports whether the file may be read once more for an import.
+func (v *scan) looks() bool {
+	v.faults.looked++
+	return v.faults.looked <= 20 && len(v.faults.files) == 0
+}
+
+// usesValue reports whether a name stands after token i where it is certainly no type.
+func (v *scan) usesValue(i int, name string) bool {
+	for i++; i < len(v.tokens); i++ {
+		if v.isName(i) && v.at(i) == name && !v.member(i) && (v.is(i+1, ".") || v.is(i+1, "(")) &&
+			!slices.Contains([]string{":", "<", "|", "&", "typeof", "extends", "implements", "as", "function"}, v.at(i-1)) {
+			return true
+		}
+	}
+	return false
 }
 
 // shadows reports whether token i, a name of env, is declared as something else: a variable, or a parameter with a type other than Env.
@@ -230,7 +298,7 @@ func (v *scan) fetch(i int) {
 func (v *scan) foreign(i int, name string) {
 	prev, after := v.at(i-1), i+1
 	switch {
-	case i > 0 && slices.Contains([]string{"const", "let", "var", "function", "class", "interface", "type", "enum", "namespace", "as", "declare"}, prev):
+	case i > 0 && slices.Contains([]string{"const", "let", "var", "function", "class", "interface", "type", "enum", "namespace", "as", "declare", "import"}, prev):
 		v.faults.guarded[name] = true // it is defined here
 	case v.is(after, "=") || v.is(after, "=>") || v.is(after, ":") || v.is(after, "?"):
 		v.faults.guarded[name] = true

@@ -89,7 +89,7 @@ func (b *build) faults(ctx context.Context) ([]extension.Problem, error) {
 	if !b.bound {
 		return nil, nil
 	}
-	in := inspect.Input{Kinds: b.options.Kinds, FS: b.seen.Source(), Entry: b.seen.Entry, Bindings: b.seen.Manifest.Bindings, Vars: len(b.seen.Manifest.Vars) > 0}
+	in := inspect.Input{Kinds: b.options.Kinds, FS: b.seen.Source(), Entry: b.seen.Entry, Bindings: b.seen.Manifest.Bindings, NodeFS: b.seen.Manifest.FS, Vars: len(b.seen.Manifest.Vars) > 0}
 	return inspect.Faults(in, extension.Defaults(b.options.Kinds), func(names []string) (map[string]bool, error) { return b.exist(ctx, names) })
 }
 

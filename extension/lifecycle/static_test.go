@@ -161,3 +161,28 @@ func TestFaultyBindings(t *testing.T) {
 		t.Errorf("there is a fifth build: %v", err)
 	}
 }
+
+// A tool that no call can succeed with is a problem of the draft.
+func TestImpossibleTools(t *testing.T) {
+	m := newHome(t).open()
+	for schema, want := range map[string]string{
+		`input: { type: "object", required: ["a"], properties: { a: { type: "string", enum: [] } } }`:  "no input can satisfy the schema of the tool get, so each call would fail: /properties/a/enum: the property",
+		`input: { type: "object", required: ["a"], additionalProperties: false }`:                      `the property "a" is required, and additionalProperties forbids it; write one that inputs can satisfy`,
+		`input: { type: "object" }, output: { type: "number", minimum: 2, maximum: 1 }`:                "no result can satisfy the schema of the tool get",
+		`input: { type: "object", properties: { a: { type: "string", minLength: 2, maxLength: 1 } } }`: "",
+	} {
+		d := tool("a", "get", `import { extension } from "stile";
+export default extension({ tools: { get: { description: "Gets", `+schema+`, run: async () => 2 } } });`, "")
+		_, err := m.Write(t.Context(), d)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v", schema, err)
+		}
+	}
+	d := draft("b", `1`, `{"workspace": "read"}`)
+	d.Files["tool.ts"] = []byte(`import { readFileSync } from "node:fs";
+import { extension } from "stile";
+export default extension({ tools: { get: { description: "Gets", run: async () => readFileSync("a", "utf8") } } });`)
+	if _, err := m.Write(t.Context(), d); err == nil || !strings.Contains(err.Error(), `tool.ts:1:1: node's module fs has no files here`) || !strings.Contains(err.Error(), `"fs": "workspace" in the manifest`) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -448,7 +448,7 @@ func (b *build) describe(ctx context.Context) (err error) {
 	if v.Tools, err = b.component.Tools(ctx); err != nil {
 		return err
 	}
-	if err := checkSchemaNames(v.Tools); err != nil {
+	if err := checkSchemas(v.Tools); err != nil {
 		return err
 	}
 	if err := checkSize(v.Tools); err != nil {
