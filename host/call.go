@@ -211,7 +211,7 @@ func (c *Component) evaluated(in *call, r *Request, limits Limits) (*definitionS
 		in.rest()
 		outcome = outcome.Value.(abi.Variant)
 		if outcome.Case == caseExhausted {
-			return nil, exhausted(outcome.Value.(string), limits)
+			return nil, c.exhausted(r.Code, outcome.Value.(string), limits)
 		}
 		var f abi.Failure
 		if err := abi.Decode(x.result.Err.Cases[outcome.Case].Type, outcome.Value, &f, nil); err != nil {

@@ -41,6 +41,8 @@ type LimitError struct {
 	Value string
 	// Detail says more. If Claimed is set, it is the guest's text, made printable.
 	Detail string
+	// Stack is where it happened, as in [abi.Failure]: for the limit stack, if the guest says so. It may be empty.
+	Stack string
 	// Claimed is set if only the guest says so. The runtime inside it also has the limits memory, stack and promise.
 	Claimed bool
 }
@@ -52,6 +54,9 @@ func (e *LimitError) Error() string {
 	}
 	if e.Detail != "" {
 		text += ": " + e.Detail
+	}
+	if first, _, _ := strings.Cut(e.Stack, "\n"); first != "" {
+		text += " in " + strings.TrimPrefix(strings.TrimSpace(first), "at ")
 	}
 	return text
 }

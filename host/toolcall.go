@@ -344,7 +344,7 @@ func (c *Component) failure(code *Code, v abi.Value, known *definitionSet, denia
 			Message: "the tool claims a denial that this host did not make: " + printable.Short(d.Operation+": "+d.Reason, 4*kib),
 		}}
 	case caseExhausted:
-		return exhausted(outcome.Value.(string), limits)
+		return c.exhausted(code, outcome.Value.(string), limits)
 	default:
 		var f abi.Failure
 		if err := decode(t, &f); err != nil {
@@ -360,11 +360,13 @@ func (c *Component) told(code *Code, f abi.Failure) abi.Failure {
 	return abi.Failure{Name: printable.Short(f.Name, 256), Message: printable.Short(f.Message, 16*kib), Stack: printable.Short(stack, 16*kib)}
 }
 
-// exhausted reads "limit: detail", which the guest's runtime reports when it ran out of one of its own resources.
-func exhausted(text string, limits Limits) error {
+// exhausted reads "limit: detail", which the guest's runtime reports when it ran out of one of its own resources. A stack may follow.
+func (c *Component) exhausted(code *Code, text string, limits Limits) error {
+	text, stack, _ := strings.Cut(text, "\n")
 	text = printable.Short(text, kib)
 	limit, detail, _ := strings.Cut(text, ":")
-	e := &LimitError{Limit: limit, Detail: strings.TrimSpace(detail), Claimed: true}
+	stack = printable.Short(c.mapStack(code, printable.Cut(stack, 4*kib)), 4*kib)
+	e := &LimitError{Limit: limit, Detail: strings.TrimSpace(detail), Stack: stack, Claimed: true}
 	switch limit {
 	case "memory":
 		e.Value = printable.Size(limits.Memory)

@@ -73,6 +73,7 @@ func (p Program) lower(err error) error {
 	last, text := len(lines), lines[len(lines)-1]
 	var built *BuildError
 	var failed *host.GuestError
+	var limit *host.LimitError
 	switch {
 	case errors.As(err, &built):
 		for i := range built.Problems {
@@ -90,14 +91,20 @@ func (p Program) lower(err error) error {
 			}
 		}
 	case errors.As(err, &failed):
-		lines := strings.Split(failed.Failure.Stack, "\n")
-		for i, line := range lines {
-			if at, ok := host.ReadFrame(line); ok && at.File == p.Name && at.Line > p.above {
-				at.Line = min(at.Line-p.above, last)
-				lines[i] = at.String()
-			}
-		}
-		failed.Failure.Stack = strings.Join(lines, "\n")
+		failed.Failure.Stack = p.lowerStack(failed.Failure.Stack, last)
+	case errors.As(err, &limit):
+		limit.Stack = p.lowerStack(limit.Stack, last)
 	}
 	return err
+}
+
+func (p Program) lowerStack(stack string, last int) string {
+	lines := strings.Split(stack, "\n")
+	for i, line := range lines {
+		if at, ok := host.ReadFrame(line); ok && at.File == p.Name && at.Line > p.above {
+			at.Line = min(at.Line-p.above, last)
+			lines[i] = at.String()
+		}
+	}
+	return strings.Join(lines, "\n")
 }

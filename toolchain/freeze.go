@@ -10,6 +10,9 @@ const (
 	runtimeStrings = 628 // the head of the list of all texts, which only a report of leaks would read
 	runtimeHashed  = 764 // how many shapes are hashed
 
+	runtimeStackLimit = 644
+	runtimeTracing    = 657 // whether it makes the stack of an error
+
 	headerSize  = 8 // of a block
 	headerCount = headerSize + toCount
 	largeBlock  = 0xffffff // what the header of a block outside of arenas begins with

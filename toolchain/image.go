@@ -313,7 +313,7 @@ func (m *imager) makeBase(ctx context.Context, prelude string, l layout) (*baseI
 	g.free(name, len("host"))
 	// A null pointer would make a separate buffer, so the buffer begins 8 bytes before address 0.
 	memory := g.call("JS_NewArrayBuffer", g.context, int32(-8), int32(aliased), int32(0), int32(0), int32(0), int32(0))
-	exports := g.callJS(g.evalCode(code), host, memory, int64(b.roots.Block), int64(m.shape.StackTop-guestStack))
+	exports := g.callJS(g.evalCode(code), host, memory, int64(b.roots.Block))
 	function := func(name string) int64 { return g.property(exports, name) }
 	b.define, b.register, b.finish, b.frames = function("define"), function("register"), function("finish"), function("frames")
 	b.shared = g.property(exports, "shared")

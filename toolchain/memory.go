@@ -125,10 +125,9 @@ const textCode = `  (func $stile:encode (param $at i32) (param $end i32) (param 
 // changesText sums blocks of 256 bytes up with the universal hash NH, under a secret key and, for the other 8 bytes, under the same key
 // shifted by 32 bytes. Whoever does not know the key finds two pages with the same sums with a probability of 2^-64.
 //
-// It skips the engine's stack, which is empty, except for where an overflow leaves its mark.
+// It skips the engine's stack, which is empty.
 func changesText(scratch uint32) string {
-	const most = guestStack - 4096
-	stack := scratch + scratchSize - most
+	stack := scratch + scratchSize - guestStack
 	var sum strings.Builder
 	for at := 0; at < 256; at += 32 {
 		fmt.Fprintf(&sum, `        (local.set $x (v128.load offset=%[1]d (local.get 0)))
@@ -174,5 +173,5 @@ func changesText(scratch uint32) string {
       (local.set 1 (i32.sub (local.get 1) (i32.const 1)))
       (br $page)))
     (local.set $end (call $stile:encode (i32.const %[1]d) (local.get $out) (i32.const %[6]d)))
-`, scratch+scratchChanges, scratch+scratchChanges+changedPages*272, stack, most, sum.String(), scratch+scratchText)
+`, scratch+scratchChanges, scratch+scratchChanges+changedPages*272, stack, uint32(guestStack), sum.String(), scratch+scratchText)
 }

@@ -125,7 +125,7 @@ func TestMemoryFunctions(t *testing.T) {
 		for n := range written {
 			at := n * pages / written
 			k[len(key)+16*at+n%16]++ // as if the page had been another
-			if uint32(at*page) < top-guestStack+page || uint32(at*page) >= top {
+			if uint32(at*page) < top-guestStack || uint32(at*page) >= top {
 				want = append(want, at)
 			}
 		}

@@ -110,7 +110,7 @@ func parseSugar(files fs.FS, name string) (s sugar, err error) {
 }
 
 func bundlePrelude(files, modules fs.FS, entry string) (string, error) {
-	return bundleText(files, modules, entry, "(function (host, memory, block, stackLimit) {\"use strict\";", "return prelude; })")
+	return bundleText(files, modules, entry, "(function (host, memory, block) {\"use strict\";", "return prelude; })")
 }
 
 // bundleText bundles what entry imports, between two texts. The plug-ins come before the one that finds files.

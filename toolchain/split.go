@@ -359,7 +359,8 @@ func (s *splitModule) moveStack(r *wasmbin.Reader) []byte {
 }
 
 // guard replaces each memory.grow by a call of a function that it adds, with the index added. Where a function moves the stack pointer down, it
-// adds a call of a further function, which traps, for a pointer that is below the stack: there is data of the engine.
+// adds a call of a further function, which traps, for a pointer that is below the stack: there is data of the engine. It makes room for
+// the hook that formats stacks, see room.
 func guard(r *wasmbin.Reader, added uint32, shape engineShape) []byte {
 	grow := binary.AppendUvarint([]byte{0x10}, uint64(added))
 	var below []byte
@@ -380,6 +381,7 @@ func guard(r *wasmbin.Reader, added uint32, shape engineShape) []byte {
 		}
 		copied := 0
 		last := byte(0)
+		var earlier [2]int // where the last two instructions begin
 		for code.Err == nil && code.Pos < len(code.Bytes) {
 			at := code.Pos
 			op := instruction(&code)
@@ -390,8 +392,14 @@ func guard(r *wasmbin.Reader, added uint32, shape engineShape) []byte {
 			case op == globalSet && last != i32Add && below != nil: // an addition moves it up again
 				body = append(append(body, code.Bytes[copied:code.Pos]...), below...)
 				copied = code.Pos
+			case op == i32Store8:
+				if more := room(code.Bytes[earlier[1]:code.Pos]); more != nil {
+					body = append(append(body, code.Bytes[copied:code.Pos]...), more...)
+					copied = code.Pos
+				}
 			}
 			last = op
+			earlier = [2]int{at, earlier[0]}
 		}
 		if code.Err != nil {
 			r.Err = code.Err
@@ -402,10 +410,43 @@ func guard(r *wasmbin.Reader, added uint32, shape engineShape) []byte {
 	return wasmbin.AppendBytes(wasmbin.AppendBytes(out, growBody(shape.SpareEnd)), []byte{0, 0x00, 0x0b})
 }
 
-// Instructions that move the stack pointer, which is the only global.
+// traceRoom is how far the stack may grow below its limit while the engine makes the stack of an error, in bytes: the prelude's hook runs in
+// it, and so does Error.prepareStackTrace of the author. Without it, the engine could not call the hook for the error of a full stack. The
+// engine calls no hook within a hook.
+const traceRoom = 32 << 10
+
+// room follows the three instructions with which the engine remembers that it makes the stack of an error, or that it is done. It lowers the
+// limit of the stack by traceRoom, or raises it again. It is nil for other instructions.
+func room(set []byte) []byte {
+	r := wasmbin.Reader{Bytes: set}
+	if r.Byte() != wasmbin.OpLocalGet {
+		return nil
+	}
+	runtime := r.U32()
+	constant, value := r.Byte(), r.Byte()
+	store, align, at := r.Byte(), r.Byte(), r.U32()
+	if r.Err != nil || constant != wasmbin.OpI32Const || value > 1 || store != i32Store8 || align != 0 || at != runtimeTracing {
+		return nil
+	}
+	var w wasmbin.Writer
+	w.Op(wasmbin.OpLocalGet, runtime)
+	w.Op(wasmbin.OpLocalGet, runtime)
+	w.Byte(i32Load, 2)
+	w.Number(runtimeStackLimit)
+	w.I32(traceRoom)
+	w.Byte(i32Add + value) // or subtract
+	w.Byte(i32Store, 2)
+	w.Number(runtimeStackLimit)
+	return w
+}
+
+// Instructions. The stack pointer is the only global.
 const (
 	globalSet = 0x24
 	i32Add    = 0x6a
+	i32Load   = 0x28
+	i32Store  = 0x36
+	i32Store8 = 0x3a
 )
 
 // spareWord is the address of a word below the stack. While it is not zero it is the number of the next spare page that

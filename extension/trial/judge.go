@@ -100,7 +100,9 @@ func failureOf(err error) *failure {
 		return (&failure{text: denied.Denial.Text(), expected: true, fix: printable.Short(denied.Denial.Remedy, maxText)}).short()
 	}
 	if limit, ok := errors.AsType[*host.LimitError](err); ok && limit.Limit != "engine" { // the limit of the engine is for all calls
-		return (&failure{text: limit.Error()}).short()
+		f := &failure{text: limit.Error()}
+		f.place(limit.Stack)
+		return f.short()
 	}
 	if input, ok := errors.AsType[*host.InputError](err); ok {
 		return (&failure{text: input.Error(), expected: true}).short()

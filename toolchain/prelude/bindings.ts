@@ -7,8 +7,6 @@ declare const host: (operation: number, ...operands: any[]) => any;
 declare const memory: ArrayBuffer;
 /** The address of the words shared with the bindings module. */
 declare const block: number;
-/** The lowest stack address that scripts may use. */
-declare const stackLimit: number;
 
 const UTF8 = 0, TEXT = 1, MALLOC = 2, FREE = 3, FREE_UTF8 = 4, BYTES = 5, TAKE_BYTES = 6, EVALUATE = 7, UNPACK = 8;
 const SLOTS = 17, TIME = SLOTS * 8 + 16;
@@ -126,12 +124,6 @@ export interface RawInterface {
 function wrong(expected: string, value: any, at = ""): never {
   const type = value === null ? "null" : typeof value;
   throw new TypeError(`${at}expected ${expected}, got ${type === "number" || type === "bigint" ? value : type}`);
-}
-
-/** Whether the stack ever overflowed: an overflow leaves nonzero bytes around the limit, which nothing clears. */
-export function stackWasFull(): boolean {
-  for (let at = (stackLimit - 2048) >> 2; at < (stackLimit + 4096) >> 2; at++) if (i32[at] !== 0) return true;
-  return false;
 }
 
 // Memory that lowering allocated and that must be freed: addresses of blocks, and negated addresses of text.

@@ -1,7 +1,5 @@
 // The engine's own limits. Reaching one is remembered, so that a call that catches the error and fails with another one
 // still reports the limit.
-import { stackWasFull } from "./bindings";
-
 let met: string | undefined;
 
 /** Forgets the limit that was reached. Called at the start of a call. */
@@ -13,9 +11,9 @@ export function forget(): void {
 export function exhaustion(thrown: unknown): string | undefined {
   for (const error of causes(thrown)) {
     const limit = limitOf(error);
-    if (limit) return limit;
+    if (limit) return met?.startsWith(limit) ? met : limit;
   }
-  return met ?? (stackWasFull() ? "stack: maximum call stack size exceeded" : undefined);
+  return met;
 }
 
 /** A thrown value and its causes. */
@@ -51,10 +49,9 @@ function limitOf(error: unknown): string | undefined {
 
 declare const InternalError: ErrorConstructor;
 
-/**
- * Receives each error that the engine creates, and remembers the limit that it reports. When the stack overflows, the engine cannot
- * run the hook that calls this; stackWasFull detects that case.
- */
-export function limitMet(error: unknown): void {
-  met ??= limitOf(error);
+/** Receives each error that the engine creates, with its frames, and remembers the limit that it reports. A full stack says where it was. */
+export function limitMet(error: unknown, frames: string): void {
+  if (met) return;
+  met = limitOf(error);
+  if (met?.startsWith("stack")) met += `\n${frames}`;
 }

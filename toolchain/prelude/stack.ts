@@ -37,10 +37,10 @@ export function installStacks(): void {
   stored = (error) => native.get!.call(error);
 
   hook.set!.call(Error, (error: object, sites: CallSite[]) => {
-    limitMet(error);
+    const trace = new Trace(frames(sites));
+    limitMet(error, trace.frames);
     explain(error, sites);
     if (typeof formatter === "function") return formatter.call(Error, error, sites);
-    const trace = new Trace(frames(sites));
     if (capturing) captured = trace;
     else if (error instanceof Dom) attach(error, trace); // it has no slot
     else return trace;
