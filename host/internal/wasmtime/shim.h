@@ -11,10 +11,11 @@
 // How often the epoch advances while guests run, in nanoseconds.
 #define STILE_TICK 5000000
 
-// The native stack of a guest, in bytes: at most, at least, and what a thread keeps for the host.
+// The native stack of a guest, in bytes: at most, at least, what a thread keeps for the host, and what stays resident after a call.
 #define STILE_STACK ((size_t)6 << 20)
 #define STILE_STACK_LEAST ((size_t)1 << 20)
 #define STILE_STACK_HOST ((size_t)512 << 10)
+#define STILE_STACK_KEPT ((size_t)256 << 10)
 
 // Why the epoch callback ended a call.
 enum { STILE_RUNNING = 0, STILE_CANCELLED = 1, STILE_CPU = 2, STILE_LATE = 3 };

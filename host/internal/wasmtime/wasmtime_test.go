@@ -793,6 +793,58 @@ func TestSpentBudgetEndsAll(t *testing.T) {
 	})
 }
 
+// TestStacksAreGivenBack recurses to the end of the stacks of 16 threads, which do not keep them.
+func TestStacksAreGivenBack(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the stacks of threads stay resident here")
+	}
+	e := newEngine(t)
+	c := compile(t, e, spinner)
+	l := e.NewLinker()
+	t.Cleanup(l.Close)
+	x := c.Export("", "deep")
+	t.Cleanup(x.Close)
+	resident := func() int64 {
+		text, err := os.ReadFile("/proc/self/statm")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pages * int64(os.Getpagesize())
+	}
+	const threads = 16
+	before := resident()
+	var called, ended sync.WaitGroup
+	over := make(chan struct{})
+	for range threads {
+		called.Add(1)
+		ended.Go(func() {
+			runtime.LockOSThread() // and end the thread with the goroutine
+			s := e.NewStore(Limits{Memory: 1 << 20, CPU: time.Minute}, nil)
+			i, err := s.Instantiate(l, c)
+			if err == nil {
+				_, err = i.Call(x, nil, nil)
+			}
+			if trap, ok := errors.AsType[*TrapError](err); !ok || trap.Reason != "call stack exhausted" {
+				t.Errorf("got %v", err)
+			}
+			s.Close()
+			called.Done()
+			<-over
+		})
+	}
+	called.Wait()
+	grown := resident() - before
+	close(over)
+	ended.Wait()
+	if grown > threads*MaxStack()/4 {
+		t.Errorf("%d threads keep %d MiB", threads, grown>>20)
+	}
+}
+
 // TestNestedStacks has each guest call a host function far down its stack, which starts the next guest on the same thread. Some guest is not entered, and the
 // process goes on.
 func TestNestedStacks(t *testing.T) {
