@@ -20,6 +20,7 @@ type codeCommand struct {
 	Code string `short:"e" placeholder:"CODE" help:"The code itself."`
 	scopeFlag
 	callFlags
+	recordFlag
 	alwaysJSON
 }
 
@@ -71,7 +72,7 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) error {
 		}
 		defer func() { err = errors.Join(err, evaluator.Close()) }()
 		request := host.Request{Tool: toolchain.BodyTool, Input: input, Limits: limits, Env: env}
-		return c.call(ctx, s, e.session, evaluator.Wasm(), bindings, request,
+		output, err := c.call(ctx, s, e.session, c.recorded(evaluator.Wasm()), bindings, request,
 			func(ctx context.Context, r host.Request) (host.Result, error) {
 				result, err := evaluator.Do(ctx, program, r)
 				if text := program.Text; err == nil && string(result.Output) == "null" && !strings.Contains(text, "return") {
@@ -79,6 +80,10 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) error {
 				}
 				return result, err
 			})
+		if err != nil {
+			return err
+		}
+		return c.result(s, output)
 	})
 }
 

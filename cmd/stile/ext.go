@@ -175,13 +175,7 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 	e.state.Configure(http.Kind, http.Options{Credentials: n.secrets, Own: &e.own})
 	e.state.Configure(browser.Kind, n.browser)
 	e.state.Configure(sandbox.Kind, n.sandbox)
-	if e.npm, err = npm.New(npm.Options{CacheDir: n.cache, KeyDir: n.keys, Bundler: bundler(), Progress: n.progress, Logger: n.logger}); err != nil {
-		return nil, err
-	}
-	e.types, err = typecheck.New(typecheck.Options{
-		Toolchain: n.toolchain, Packages: e.npm, CacheDir: n.cache, KeyDir: n.keys, Progress: n.progress, Logger: n.logger,
-	})
-	if err != nil {
+	if e.types, e.npm, err = n.checker(); err != nil {
 		return nil, err
 	}
 	options := lifecycle.Options{

@@ -108,6 +108,21 @@ func (s *streams) report(err error, json bool) int {
 		return said.code
 	}
 	f := explain(err)
+	s.say("%s", f.text())
+	if s.interactive() && !json {
+		return exitCodes[f.Kind]
+	}
+	line, err := encode(map[string]failure{"error": f}, "")
+	if err != nil {
+		s.say("stile: %v", err)
+		return exitCodes[kindHost]
+	}
+	s.say("%s", line)
+	return exitCodes[f.Kind]
+}
+
+// text is the failure for people.
+func (f failure) text() string {
 	text := "stile: " + f.Message
 	if f.Kind != kindBuild && f.Kind != kindHost { // those have lines of ours
 		text = "stile: " + printable.Hanging(f.Message)
@@ -146,17 +161,7 @@ func (s *streams) report(err error, json bool) int {
 	if f.settable {
 		text += "\nThis flag sets the limit:\n    --limit " + f.Limit + "=VALUE"
 	}
-	s.say("%s", text)
-	if s.interactive() && !json {
-		return exitCodes[f.Kind]
-	}
-	line, err := encode(map[string]failure{"error": f}, "")
-	if err != nil {
-		s.say("stile: %v", err)
-		return exitCodes[kindHost]
-	}
-	s.say("%s", line)
-	return exitCodes[f.Kind]
+	return text
 }
 
 // sortedKinds are the kinds of failures of calls, drafts and decisions. Others are the host's.
@@ -255,7 +260,7 @@ func kindOf(err error, sorted lifecycle.Failure) kind {
 		return kindBuild
 	case isKeyRefused(err):
 		return kindUsage
-	case errkind.Is[*untrustedError](err), sorted.Stage == extension.StagePolicy:
+	case errkind.Is[*untrustedError](err), errkind.Is[*widenedError](err), sorted.Stage == extension.StagePolicy:
 		return kindDenied
 	case sortedKinds[sorted.Kind] != "":
 		return sortedKinds[sorted.Kind]

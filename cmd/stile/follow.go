@@ -15,7 +15,7 @@ type followed struct {
 	mu    sync.Mutex                // held during a read
 }
 
-// fileState changes with each change of a file. It is zero if there is no file.
+// fileState changes with each change of a file, and of a folder only when another takes its place. It is zero if there is neither.
 type fileState struct {
 	device, inode     uint64
 	size              int64
@@ -25,7 +25,10 @@ type fileState struct {
 func stateOf(path string) (now fileState) {
 	var s unix.Stat_t
 	if unix.Stat(path, &s) == nil {
-		now = fileState{uint64(s.Dev), s.Ino, s.Size, s.Mtim.Nano(), s.Ctim.Nano()} //nolint:unconvert // Dev is int32 on Darwin
+		now = fileState{device: uint64(s.Dev), inode: s.Ino} //nolint:unconvert // Dev is int32 on Darwin
+		if s.Mode&unix.S_IFMT != unix.S_IFDIR {
+			now.size, now.modified, now.changed = s.Size, s.Mtim.Nano(), s.Ctim.Nano()
+		}
 	}
 	return now
 }

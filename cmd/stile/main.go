@@ -46,6 +46,7 @@ type cli struct {
 	Run             runCommand             `cmd:"" help:"Run a tool of an extension, or list its tools."`
 	Code            codeCommand            `cmd:"" help:"Run code that can call the tools of extensions."`
 	Ladder          ladderCommand          `cmd:"" help:"Use the tools that agents get, up to a rung: files, code, packages, a browser, a container."`
+	Dev             devCommand             `cmd:"" help:"Run a tool again after each change of its source."`
 	New             newCommand             `cmd:"" help:"Make a project for a new extension, in Rust, Go, C, Python, JavaScript or TypeScript."`
 	Build           buildCommand           `cmd:"" help:"Build a component from TypeScript or JavaScript."`
 	Componentize    componentizeCommand    `cmd:"" help:"Turn a core module, built from Rust, Go, C or another language, into a component."`

@@ -29,11 +29,66 @@ type runCommand struct {
 	File string `arg:"" help:"Extension: .ts, .js, .mjs or .wasm, or a folder with it."`
 	Tool string `arg:"" optional:"" help:"Tool to call. Without it, the tools are listed."`
 	callFlags
+	sourceFlags
+	recordFlag
+	JSON bool `name:"json" help:"List tools as JSON, schemas included. The result of a tool is always JSON."`
+}
+
+// recordFlag says whether a call is recorded.
+type recordFlag struct {
+	NoRecord bool `help:"Do not record the call. STILE_RECORD=off does the same for every call."`
+}
+
+// recorded returns the component whose call is to be recorded, or nothing.
+func (f recordFlag) recorded(wasm []byte) []byte {
+	if f.NoRecord {
+		return nil
+	}
+	return wasm
+}
+
+// sourceFlags say what else a source is run with.
+type sourceFlags struct {
 	FS       string   `name:"fs" placeholder:"NAME" help:"Workspace binding whose files node:fs has."`
 	WASIFS   []string `name:"wasi-fs" sep:"none" placeholder:"PATH=NAME" help:"Path at which WASI has the files of a workspace binding, such as /=notes. Can be repeated."`
 	WASIHTTP string   `name:"wasi-http" placeholder:"NAME" help:"Binding that serves wasi:http."`
 	Var      []string `name:"var" sep:"none" placeholder:"NAME=VALUE" help:"Value that the tool reads as env.vars.NAME. Can be repeated."`
-	JSON     bool     `name:"json" help:"List tools as JSON, schemas included. The result of a tool is always JSON."`
+}
+
+// prepared is what the flags and the manifest say of a run.
+type prepared struct {
+	manifest *extension.Manifest // nil if none is named
+	bindings []extension.Binding
+	wants    wants
+	request  host.Request
+}
+
+// prepare reads the manifest, and checks what it and the flags say. file is the source or component.
+func prepare(file string, call callFlags, source sourceFlags) (p prepared, err error) {
+	if p.manifest, p.bindings, err = call.bindings(); err != nil {
+		return p, err
+	}
+	if p.request.WASI, err = source.wasi(p.manifest, p.bindings); err != nil {
+		return p, err
+	}
+	if p.request.Vars, err = source.vars(p.manifest); err != nil {
+		return p, err
+	}
+	files, err := source.files(file, p.manifest, p.bindings)
+	// Without their interfaces, the defaults could not even be denied.
+	p.wants = wants{manifest: call.Manifest, files: files, bindings: extension.Known(extension.Merge(p.bindings, extension.Defaults(capabilities.Builtin)))}
+	return p, err
+}
+
+// offered returns the tools of a component, which the manifest must list.
+func (p prepared) offered(ctx context.Context, component *host.Component) ([]abi.Definition, error) {
+	tools, err := component.Tools(ctx)
+	if err == nil && p.manifest != nil {
+		if err = p.manifest.CheckTools(names(tools)); err != nil {
+			err = fmt.Errorf("%s: %w", p.wants.manifest, err)
+		}
+	}
+	return tools, err
 }
 
 // inputFlags are the input and the limits of a call.
@@ -58,7 +113,6 @@ type callFlags struct {
 	Bind       []string `sep:"none" placeholder:"NAME=SPEC" help:"What the tool gets as env.NAME. Can be repeated."`
 	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings the tool gets. Default: no manifest."`
 	NoDefaults bool     `help:"Do not bind console, clock and random."`
-	NoRecord   bool     `help:"Do not record the call. STILE_RECORD=off does the same for every call."`
 }
 
 // Help implements kong.HelpProvider.
@@ -105,45 +159,26 @@ func specForms() string {
 // Run implements the command.
 func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	c.File = entryOf(c.File)
-	manifest, bindings, err := c.bindings()
+	p, err := prepare(c.File, c.callFlags, c.sourceFlags)
 	if err != nil {
 		return err
 	}
-	wasi, err := c.wasi(manifest, bindings)
-	if err != nil {
+	if p.request.Limits, p.request.Input, err = c.read(ctx, s); err != nil {
 		return err
 	}
-	vars, err := c.vars(manifest)
-	if err != nil {
-		return err
-	}
-	files, err := c.files(manifest, bindings)
-	if err != nil {
-		return err
-	}
-	limits, input, err := c.read(ctx, s)
-	if err != nil {
-		return err
-	}
-	n, err := openSession(ctx, s, sessionOptions{memory: limits.Memory})
+	n, err := openSession(ctx, s, sessionOptions{memory: p.request.Limits.Memory})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
 
-	// Without their interfaces, the defaults could not even be denied.
-	component, wasm, err := n.load(ctx, c.File, wants{manifest: c.Manifest, files: files, bindings: extension.Known(extension.Merge(bindings, extension.Defaults(capabilities.Builtin)))})
+	component, wasm, err := n.load(ctx, c.File, p.wants)
 	if err != nil {
 		return err
 	}
-	tools, err := component.Tools(ctx)
+	tools, err := p.offered(ctx, component)
 	if err != nil {
 		return err
-	}
-	if manifest != nil {
-		if err := manifest.CheckTools(names(tools)); err != nil {
-			return fmt.Errorf("%s: %w", c.Manifest, err)
-		}
 	}
 	if c.Tool == "" {
 		if c.JSON {
@@ -152,16 +187,24 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 		_, err = io.WriteString(s.out, toolTable("", tools))
 		return err
 	}
+	p.request.Tool = c.Tool
+	output, err := c.call(ctx, s, n, c.recorded(wasm), p.bindings, p.request, component.Do)
+	if err != nil {
+		return c.besideManifest(err, c.File)
+	}
+	return c.result(s, output)
+}
 
-	err = c.call(ctx, s, n, wasm, bindings, host.Request{Tool: c.Tool, Input: input, WASI: wasi, Vars: vars, Limits: limits}, component.Do)
+// besideManifest adds to an error of a call without a manifest the source, which a manifest may be beside.
+func (c *callFlags) besideManifest(err error, file string) error {
 	if bound, ok := errors.AsType[*boundError](err); ok && c.Manifest == "" {
-		bound.file = c.File
+		bound.file = file
 	}
 	return err
 }
 
 // vars are the manifest's, with what the command line says instead.
-func (c *runCommand) vars(m *extension.Manifest) ([]byte, error) {
+func (c sourceFlags) vars(m *extension.Manifest) ([]byte, error) {
 	set := map[string]json.RawMessage{}
 	for _, given := range c.Var {
 		name, value, err := extension.ParseVar(m, given)
@@ -183,7 +226,7 @@ func (c *runCommand) vars(m *extension.Manifest) ([]byte, error) {
 }
 
 // files is the binding whose files node:fs has: the manifest's, or the one that the command line names instead.
-func (c *runCommand) files(m *extension.Manifest, bindings []extension.Binding) (string, error) {
+func (c sourceFlags) files(file string, m *extension.Manifest, bindings []extension.Binding) (string, error) {
 	if c.FS == "" {
 		if m != nil {
 			return m.FS, nil
@@ -193,8 +236,8 @@ func (c *runCommand) files(m *extension.Manifest, bindings []extension.Binding) 
 	if problem := abi.BindingProblem(abi.WorkspaceInterface, interfaceOf(bindings)(c.FS)); problem != "" {
 		return "", usagef("--fs: the binding %s %s; --bind gives the tool its bindings", printable.Text(c.FS), problem)
 	}
-	if filepath.Ext(c.File) == ".wasm" {
-		return "", usagef("--fs: %s is built, and what node:fs works on is in it; stile build takes it from the manifest", printable.Text(c.File))
+	if filepath.Ext(file) == ".wasm" {
+		return "", usagef("--fs: %s is built, and what node:fs works on is in it; stile build takes it from the manifest", printable.Text(file))
 	}
 	return c.FS, nil
 }
@@ -212,7 +255,7 @@ func interfaceOf(bindings []extension.Binding) func(name string) string {
 }
 
 // wasi is the manifest's, with what the command line says instead.
-func (c *runCommand) wasi(m *extension.Manifest, bindings []extension.Binding) (w abi.WASI, err error) {
+func (c sourceFlags) wasi(m *extension.Manifest, bindings []extension.Binding) (w abi.WASI, err error) {
 	w.Filesystem = map[string]string{}
 	if m != nil {
 		maps.Copy(w.Filesystem, m.WASI.Filesystem)
@@ -232,12 +275,12 @@ func (c *runCommand) wasi(m *extension.Manifest, bindings []extension.Binding) (
 	return w, nil
 }
 
-// call makes a call with the bindings and the env of the request, records it, and prints its result. wasm is the component that it
+// call makes a call with the bindings and the env of the request, and returns its output. It is recorded if wasm is the component that it
 // runs in.
 func (c *callFlags) call(
 	ctx context.Context, s *streams, n *session, wasm []byte, bindings []extension.Binding, request host.Request,
 	do func(context.Context, host.Request) (host.Result, error),
-) (err error) {
+) (output []byte, err error) {
 	state := extension.NewState(n.home, s.log, n.cache, n.keys)
 	state.Progress = s.toolProgress()
 	defer func() { err = errors.Join(err, state.Close()) }()
@@ -248,20 +291,20 @@ func (c *callFlags) call(
 	state.Configure(code.Kind, code.Evaluator(evaluate.New(evaluate.Options{Toolchain: n.toolchain}).Run))
 	env, err := state.Env(ctx, bindings)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	maps.Copy(env, request.Env)
 	request.Env = env
-	if !c.NoRecord && !n.record.off {
+	if wasm != nil && !n.record.off {
 		calls := n.recorder(ctx, s, wasm)
 		defer calls.close()
 		request.Recorder = calls.recorder
 	}
 	result, err := do(ctx, request)
 	if err != nil {
-		return &boundError{error: err, specs: c.Bind}
+		return nil, &boundError{error: err, specs: c.Bind}
 	}
-	return c.result(s, result.Output)
+	return result.Output, nil
 }
 
 // bindings returns the bindings of the command line, then the manifest's, then the defaults.

@@ -24,12 +24,14 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/extension/lifecycle"
+	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/internal/wasmbin"
 	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 const (
@@ -222,6 +224,21 @@ func (n *session) Close() error {
 	return errors.Join(err, n.host.Close(), n.secrets.Close())
 }
 
+// checker returns what checks types, and the npm client that fetches it. The caller closes both, the client last.
+func (n *session) checker() (*typecheck.Checker, *npm.Client, error) {
+	client, err := npm.New(npm.Options{CacheDir: n.cache, KeyDir: n.keys, Bundler: bundler(), Progress: n.progress, Logger: n.logger})
+	if err != nil {
+		return nil, nil, err
+	}
+	types, err := typecheck.New(typecheck.Options{
+		Toolchain: n.toolchain, Packages: client, CacheDir: n.cache, KeyDir: n.keys, Progress: n.progress, Logger: n.logger,
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, client.Close())
+	}
+	return types, client, nil
+}
+
 // toolchain is safe for concurrent use.
 func (n *session) toolchain(ctx context.Context) (*toolchain.Toolchain, error) {
 	n.mu.Lock()
@@ -244,7 +261,8 @@ type wants struct {
 	manifest string            // the file that asks for some of the bindings
 	bindings map[string]string // interfaces by name
 	imports  []string
-	files    string // the binding whose files node:fs has
+	files    string            // the binding whose files node:fs has
+	through  func(fs.FS) fs.FS // what the source is read through; nil for nothing
 }
 
 // read reads a component, makes one of an Extism plug-in, or builds one from source.
@@ -381,6 +399,9 @@ func (n *session) withSource(ctx context.Context, file string, w wants, use func
 		return &usageError{err}
 	}
 	defer func() { err = errors.Join(err, tree.Close()) }()
+	if w.through != nil {
+		source.FS = w.through(source.FS)
+	}
 	derived, err := inspect.Derive(source.FS, source.Entry)
 	if err != nil {
 		return err
