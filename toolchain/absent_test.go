@@ -50,6 +50,10 @@ func TestAbsent(t *testing.T) {
 		"a module, used at the top":   {m: `import { readFileSync } from "node:net"; const x = readFileSync("x"); export default () => x`, built: `the package uses its readFileSync`},
 		"a module when it runs":       {m: `export default async () => { try { return await import("node:net") } catch (e) { return e.message.slice(0, 10) } }`, want: `"\"node:net\""`},
 		"a URL when it runs":          {m: `export default async () => { try { return await import("https://example.com/x.js") } catch (e) { return e.message.slice(0, 33) } }`, want: `"\"https://example.com/x.js\" is a U"`},
+		"Intl at the top":             {p: `const f = new Intl.NumberFormat("en"); module.exports = () => f.format(1)`, built: `top-level code threw ReferenceError: Intl is not defined; write toISOString() and toFixed()`},
+		"Intl at the top, guarded":    {p: `let f; try { f = new Intl.NumberFormat("en") } catch { f = { format: String } } module.exports = () => f.format(1)`, want: `"1"`},
+		"WebCrypto at the top":        {m: `const key = await crypto.subtle.generateKey("Ed25519", true, ["sign"]); export default () => typeof key`, built: `crypto.subtle.generateKey is not a function; crypto.subtle has: digest; write createHmac`},
+		"an error after a caught one": {p: `module.exports = () => { try { new WebSocket("wss://example.com") } catch {} throw new Error("no connection") }`, fails: "no connection"},
 		"a package by import":         {m: `import x from "gone"; export default () => x`, built: `package "gone" is not in node_modules`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/absent"
 	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/cache"
 	"github.com/stilehost/stile/internal/printable"
@@ -482,6 +483,7 @@ func explainImage(err error, sourceMap []byte) error {
 	switch {
 	case errors.As(err, &thrown):
 		p := Problem{Text: "top-level code threw " + thrown.Error()}
+		_, p.Fix, _ = absent.Find(thrown.Error())
 		if frames := host.MapStack(sourceMap, thrown.Stack); len(frames) > 0 {
 			p.File, p.Line, p.Column = frames[0].File, frames[0].Line, frames[0].Column
 		}

@@ -114,7 +114,8 @@ func Faults(in Input, defaults []extension.Binding, exist func(names []string) (
 		}
 		for _, name := range names {
 			if !there[name] {
-				add(c.faults.foreign[name][0], name+" does not exist here", alternatives[name])
+				instead, _ := Alternative(name)
+				add(c.faults.foreign[name][0], name+" does not exist here", instead)
 			}
 		}
 	}
@@ -198,7 +199,7 @@ func (v *scan) fault(i int, name string) {
 	if v.isEnvName(i, name) && v.is(i+1, ".") && v.isName(i+2) && v.is(i+3, ".") && v.isName(i+4) && v.is(i+5, "(") && !v.isKey(i) {
 		v.noted(f.calls, v.at(i+2)+"."+v.at(i+4), i+4)
 	}
-	if _, known := alternatives[name]; known && (!v.isKey(i) || v.is(i+1, ":")) {
+	if _, known := Alternative(name); known && (!v.isKey(i) || v.is(i+1, ":")) {
 		v.foreign(i, name)
 	}
 }

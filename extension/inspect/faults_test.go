@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -64,6 +66,19 @@ func TestFaultsOfFiles(t *testing.T) {
 			} else if want && (found[0].Line != 2 || found[0].Fix != `"fs": "drafts" in the manifest, or env.drafts`) {
 				t.Errorf("%s: %+v", code, found[0])
 			}
+		}
+	}
+}
+
+func TestInputNames(t *testing.T) {
+	for text, want := range map[string]string{
+		`run: async (input, env) => f(input.a, input?.b, input.a, output.c)`:             "[a b]",
+		`run: async ({ at, zone = "UTC", deep: { x } }) => 1, run({ to }) {}`:            "[to]",
+		`tools: { t: { run: async ({ at, zone: other = "UTC" }, env) => at } }`:          "[at zone]",
+		`input.` + strings.Repeat("x", 100) + `; inputs.a; myinput.b; const input = "";`: "[]",
+	} {
+		if got := fmt.Sprint(InputNames(map[string][]byte{"tool.ts": []byte(text), "data.json": []byte("input.z")})); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
 		}
 	}
 }

@@ -137,7 +137,7 @@ func (m *Manager) Try(ctx context.Context, d Draft) ([]trial.Result, error) {
 	b := &build{Manager: m, draft: d, written: &Written{Took: map[extension.Stage]time.Duration{}}}
 	defer b.close()
 	err := b.run(ctx)
-	if problems, ok := errors.AsType[*extension.ProblemsError](err); ok && problems.Stage == extension.StageTest && b.written.Tests != nil {
+	if problems, ok := errors.AsType[*extension.ProblemsError](err); ok && problems.Stage == extension.StageTest && slices.ContainsFunc(b.written.Tests, func(r trial.Result) bool { return !r.Passed }) {
 		err = nil
 	}
 	return b.written.Tests, err
@@ -521,7 +521,7 @@ func (b *build) addPackages(tree fstest.MapFS) error {
 	return nil
 }
 
-// test runs the tests in the manifest.
+// test runs the tests in the manifest. Tools that none of them shows to work are tried.
 func (b *build) test(ctx context.Context) (err error) {
 	b.written.Tests, err = b.trial(ctx, b.component, b.version)
 	if err != nil {
@@ -533,10 +533,32 @@ func (b *build) test(ctx context.Context) (err error) {
 			problems = append(problems, *r.Problem)
 		}
 	}
+	if len(problems) == 0 {
+		if problems, err = b.probe(ctx); err != nil {
+			return err
+		}
+	}
 	if len(problems) > 0 {
 		return &extension.ProblemsError{Stage: extension.StageTest, Problems: problems}
 	}
 	return nil
+}
+
+// probe finds tools that can only fail for what the platform lacks. Most of those use it in packages: [Manager.Write] has found what the
+// author's own code names.
+func (b *build) probe(ctx context.Context) ([]extension.Problem, error) {
+	v := b.version
+	if b.draft.Component != nil || b.draft.packed || len(v.Packages) == 0 && !inspect.MayLack(v.Files) {
+		return nil, nil
+	}
+	works := map[string]bool{}
+	for i, t := range v.Manifest.Tests {
+		if i < len(b.written.Tests) && t.Error == "" {
+			works[t.Tool] = works[t.Tool] || b.written.Tests[i].Passed
+		}
+	}
+	r := trial.Request{Component: b.component, Bindings: b.withDefaults(v.Manifest.Bindings), WASI: v.Manifest.WASI, Vars: v.Manifest.Vars}
+	return trial.Probe(ctx, r, works, inspect.InputNames(v.Files))
 }
 
 func (m *Manager) trial(ctx context.Context, c *host.Component, v *Version) ([]trial.Result, error) {

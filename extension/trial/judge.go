@@ -9,6 +9,7 @@ import (
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
+	platform "github.com/stilehost/stile/internal/absent"
 	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/npmspec"
 	"github.com/stilehost/stile/internal/printable"
@@ -93,6 +94,7 @@ type failure struct {
 func failureOf(err error) *failure {
 	if guest, ok := errors.AsType[*host.GuestError](err); ok {
 		f := &failure{text: host.OutcomeOf(guest).Words(), expected: true}
+		_, f.fix, _ = platform.Find(guest.Failure.Message)
 		f.place(guest.Failure.Stack)
 		return f.short()
 	}

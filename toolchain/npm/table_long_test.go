@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -17,10 +18,15 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/inspect"
+	"github.com/stilehost/stile/extension/trial"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/absent"
 	"github.com/stilehost/stile/internal/cache/cachetest"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/toolchain"
@@ -38,15 +44,16 @@ type listed struct {
 	packages []string // name@version
 	input    string
 	output   string // what Node.js returns for it
-	missing  string // or what it needs that is not there, on which it fails
+	missing  string // or what it needs that is not there, for which it is refused before approval
 }
 
 // outcome is a line of the table.
 type outcome struct {
-	result string
-	works  bool
-	size   int64
-	cold   time.Duration
+	result  string
+	works   bool
+	refused string // for what is missing
+	size    int64
+	cold    time.Duration
 }
 
 func readListed(t *testing.T) []listed {
@@ -126,7 +133,7 @@ func TestLongPackages(t *testing.T) {
 		t.Run(l.name, func(t *testing.T) {
 			o := call(t, chain, l, toolchain.Source{FS: Tree(fstest.MapFS{"tool.js": {Data: l.source}}, res.FS), Entry: "tool.js"})
 			outcomes[l.name] = o
-			if o.works != (l.missing == "") {
+			if o.works != (l.missing == "") || o.refused != "" != (l.missing != "") || !strings.Contains(o.refused, l.missing) {
 				t.Errorf("missing %q: it %s", l.missing, o.result)
 			}
 		})
@@ -141,17 +148,34 @@ func TestLongPackages(t *testing.T) {
 // call builds a tool and calls it.
 func call(t *testing.T, chain *toolchain.Toolchain, l listed, s toolchain.Source) (o outcome) {
 	t.Helper()
+	refused := func(text, fix string) outcome {
+		if _, _, lacks := absent.Find(text); !lacks && !strings.Contains(text, ", because there is no ") {
+			return outcome{result: "is refused: " + printable.Short(text, 300)}
+		}
+		reason, _, _ := strings.Cut(text, ": with the input")
+		fix, _, _ = strings.Cut(fix, "; if the tool works")
+		return outcome{result: "refused before approval: " + printable.Short(reason+"; write "+fix, 600), refused: text}
+	}
 	wasm, err := chain.Assemble(t.Context(), s, false)
+	if wrong, ok := errors.AsType[*toolchain.BuildError](err); ok {
+		return refused(wrong.Problems[0].Text, wrong.Problems[0].Fix)
+	}
 	if err != nil {
-		return outcome{result: "refused: " + printable.Short(err.Error(), 300)}
+		t.Fatal(err)
 	}
 	o.size = int64(len(wasm))
 	component, err := chain.Build(t.Context(), s)
 	if err != nil {
-		o.result = "refused: " + printable.Short(err.Error(), 300)
-		return o
+		t.Fatal(err)
 	}
 	defer func() { _ = component.Close() }()
+	found, err := trial.Probe(t.Context(), trial.Request{Component: component, Bindings: extension.Defaults(capabilities.Builtin)}, nil, inspect.InputNames(map[string][]byte{"tool.js": l.source}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) > 0 {
+		return refused(found[0].Text, found[0].Fix)
+	}
 	began := time.Now()
 	got, err := component.Call(t.Context(), "call", json.RawMessage(l.input), host.Env{"clock": clock.System(), "random": random.System(), "console": console.To(func(console.Level, string) {})})
 	o.cold = time.Since(began)
@@ -174,13 +198,15 @@ func sameJSON(a, b []byte) bool {
 
 // tableOf writes the results as a page.
 func tableOf(chosen []listed, outcomes map[string]outcome) []byte {
-	works := 0
+	works, refused := 0, 0
 	var rows bytes.Buffer
 	slices.SortFunc(chosen, func(a, b listed) int { return cmp.Compare(a.name, b.name) })
 	for _, l := range chosen {
 		o := outcomes[l.name]
 		if o.works {
 			works++
+		} else if o.refused != "" {
+			refused++
 		}
 		size, cold := "", ""
 		if o.size > 0 {
@@ -196,11 +222,12 @@ func tableOf(chosen []listed, outcomes map[string]outcome) []byte {
 `+"`make packages`"+` builds a small tool for each of these npm packages, calls it, compares the result with what Node.js returns for the same code, and
 writes this page. The tools are in [toolchain/npm/testdata/packages](../toolchain/npm/testdata/packages).
 
-%d of %d work. The others need what Stile does not have yet: Intl, WebAssembly, or WebCrypto beyond digests.
+%d of %d work. %d need what Stile does not have yet: Intl, WebAssembly, or WebCrypto beyond digests. `+"`stile ext add`"+` and the tool extension_write refuse
+a draft that uses them before anybody is asked, and say why and what to write instead. That counts as right.
 
 The size is that of the component, with the packages in it. The cold call is the first call of a built component, on the machine that wrote the page.
 
 | Tool | Packages | Result | Size | Cold call |
 |---|---|---|---|---|
-%s`, works, len(chosen), rows.String())
+%s`, works, len(chosen), refused, rows.String())
 }

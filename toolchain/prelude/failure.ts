@@ -2,6 +2,7 @@
 import { fail, WitError } from "./bindings";
 import { DeniedError } from "./errors";
 import { cut, heading, inspect } from "./inspect";
+import { firstAbsence } from "./missing";
 import { causes, exhaustion } from "./resources";
 import { rawFrames } from "./stack";
 
@@ -48,8 +49,15 @@ function parts(thrown: unknown): { name: string; message: string; stack: string 
   return {
     name: error ? field(thrown, "name", 200) || "Error" : "Error",
     message: error ? field(thrown, "message", 8_000) : typeof thrown === "string" ? cut(thrown, 8_000) : inspect(thrown),
-    stack: error ? stacks(thrown) : "",
+    stack: [error ? stacks(thrown) : "", caught(thrown)].filter(Boolean).join("\n"),
   };
+}
+
+/** An error about a name that does not exist, if code went on after it: what failed then may follow from it. */
+function caught(thrown: unknown): string {
+  const absence = firstAbsence();
+  if (!absence || causes(thrown).includes(absence)) return "";
+  return `Caught before: ${field(absence, "name", 200)}: ${field(absence, "message", 1_000)}\n${framesOf(absence, 4_000).trimEnd()}`;
 }
 
 /** instanceof, for a value that may have traps. */

@@ -1,5 +1,6 @@
 // Calls of methods that a capability's object does not have. The engine only says "not a function". The objects inherit from a proxy, which
 // is asked only for what they lack: nothing else takes time or memory for it.
+import { building } from "./bindings";
 
 /** The property that code last read from such an object in vain, and where. */
 interface Miss {
@@ -73,11 +74,21 @@ function placeOfReader(): Place | undefined {
   }
 }
 
+/** The first error of this call about a name that does not exist. Code that asks with typeof makes none. */
+let absence: Error | undefined;
+
+export function firstAbsence(): Error | undefined {
+  return absence;
+}
+
+const partsOfIntl = /property '(Collator|DateTimeFormat|DisplayNames|DurationFormat|ListFormat|Locale|NumberFormat|PluralRules|RelativeTimeFormat|Segmenter)' of undefined/;
+
 const isCode = (site: Place) => site.getFileName() === "extension.js";
 
 /** Called with each error that the engine creates. */
 export function explain(error: any, sites: Place[]): void {
   if (reading) reading.place = sites.find(isCode);
+  else if (!absence && !building() && (error instanceof ReferenceError || (error instanceof TypeError && partsOfIntl.test(error.message)))) absence = error;
   else if (last && error instanceof TypeError && error.message === "not a function") {
     const { name, has, place } = last;
     last = undefined;

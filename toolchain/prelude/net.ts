@@ -18,7 +18,7 @@ install({ ReadableStream, Request, Response, URL: UrlClass, URLSearchParams: Url
 
 telling(Body.prototype, "a response or request");
 
-Object.assign(crypto, { subtle: { digest } });
+Object.assign(crypto, { subtle: telling({ digest }, "crypto.subtle") });
 
 /** The global fetch: the http binding named `network`, which the manifest's short form makes. */
 async function fetch(input: string | URL | Request, init?: RequestInit | null): Promise<Response> {

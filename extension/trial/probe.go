@@ -1,0 +1,357 @@
+package trial
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stilehost/stile/capability/double"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/host"
+	platform "github.com/stilehost/stile/internal/absent"
+	"github.com/stilehost/stile/internal/npmspec"
+	"github.com/stilehost/stile/internal/printable"
+)
+
+const (
+	probeCPU  = time.Second     // of one call
+	probeWall = 2 * time.Second // of one call
+	probeAll  = 5 * time.Second // of all calls
+
+	rounds = 4 // of one call, each with the answers that its bindings lacked before
+)
+
+// Probe calls each tool of a component with inputs that its schema suggests, and returns the problems of tools that can only fail because the
+// platform lacks something, such as Intl: each input that could be tried failed, and at least one for this reason. A tool that fails otherwise,
+// or reaches a limit, is no problem. Nor is one that a test shows to work: works names those. names are what the code may read of inputs, for
+// tools without a schema. Bindings have empty stores and made-up answers. r.Tests are not run.
+//
+// All calls together take 5 s at most; what is not reached is no problem. An error is a fault of the host or the end of ctx.
+func Probe(ctx context.Context, r Request, works map[string]bool, names []string) (found []extension.Problem, err error) {
+	tools, err := r.Component.Tools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.Limits.CPU, r.Limits.Wall = probeCPU, probeWall
+	end := time.Now().Add(probeAll)
+	for _, tool := range tools {
+		if works[tool.Name] {
+			continue
+		}
+		var lacks *lack
+		for _, input := range suggestions(tool.InputSchema, names) {
+			if time.Until(end) <= 0 {
+				return found, nil
+			}
+			l, works, err := probe(ctx, r, tool.Name, input)
+			if err != nil {
+				return found, fmt.Errorf("try %s: %w", double.Quoted(tool.Name), err)
+			}
+			if works {
+				lacks = nil
+				break
+			}
+			lacks = cmp.Or(lacks, l)
+		}
+		if lacks != nil {
+			found = append(found, lacks.problem(tool.Name))
+		}
+	}
+	return found, nil
+}
+
+// lack is a call that failed for what the platform lacks.
+type lack struct {
+	failure       *failure
+	input         json.RawMessage
+	name, instead string
+	in            string // the place that uses it, if it is not the author's
+}
+
+// probe calls a tool. works is set if it works as far as one can tell: it returned something, or it ended for a reason that has nothing to do
+// with this input. l is nil if the call failed otherwise than for what is lacking, which may be for a wrong input.
+func probe(ctx context.Context, r Request, tool string, input json.RawMessage) (l *lack, works bool, err error) {
+	answers := map[string]json.RawMessage{}
+	for range rounds {
+		e := newEnvironment()
+		ended, err := e.try(ctx, r, tool, input, answers)
+		if closed := e.stores.Close(); closed != nil || ctx.Err() != nil {
+			return nil, false, cmp.Or(closed, err, ended)
+		}
+		switch failure := failureOf(ended); {
+		case err != nil: // there is no double of what the manifest asks for, or no room for its store
+			return nil, true, nil
+		case ended == nil:
+			return nil, true, nil
+		case failure == nil:
+			return nil, false, ended
+		case len(e.missing) > 0:
+			if !e.answer(answers) {
+				return nil, true, nil
+			}
+			continue
+		}
+		if guest, ok := errors.AsType[*host.GuestError](ended); ok {
+			return lacking(guest, input), false, nil
+		}
+		_, wrong := errors.AsType[*host.InputError](ended)
+		return nil, !wrong, nil
+	}
+	return nil, true, nil
+}
+
+// try makes one call. err is why there was none, and ended its error.
+func (e *environment) try(ctx context.Context, r Request, tool string, input json.RawMessage, answers map[string]json.RawMessage) (ended, err error) {
+	env := make(host.Env, len(r.Bindings))
+	for _, b := range r.Bindings {
+		given := answers[b.Name]
+		if given == nil && !b.Harmless() {
+			given = json.RawMessage("{}") // an empty store, or no answers
+		}
+		if env[b.Name], err = e.capability(ctx, e.test("probe", b.Name), b, given); err != nil {
+			return nil, err
+		}
+	}
+	vars := extension.VarsText((&extension.Manifest{Vars: r.Vars}).Configure(nil))
+	_, ended = r.Component.Do(ctx, host.Request{Tool: tool, Input: input, Env: env, WASI: r.WASI, Vars: vars, Limits: r.Limits, Idle: e.clock.Move})
+	return ended, nil
+}
+
+// answer adds made-up answers, for what a call asked in vain. It reports whether there are more than before.
+func (e *environment) answer(answers map[string]json.RawMessage) (more bool) {
+	lines := map[string][]string{}
+	for _, m := range e.missing {
+		if m.line != "" {
+			lines[m.binding] = append(lines[m.binding], m.line)
+		}
+	}
+	for binding, all := range lines {
+		merged, made := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+		if given := answers[binding]; given != nil && json.Unmarshal(given, &merged) != nil || json.Unmarshal([]byte("{"+strings.Join(all, ", ")+"}"), &made) != nil {
+			return false
+		}
+		for key, answer := range made {
+			if _, there := merged[key]; !there {
+				merged[key], more = answer, true
+			}
+		}
+		if answers[binding], _ = json.Marshal(merged); answers[binding] == nil {
+			return false
+		}
+	}
+	return more
+}
+
+// caughtBefore begins the line in a stack with an error that the code caught before it failed.
+const caughtBefore = "Caught before: "
+
+// lacking says what a failed call lacked; nil if it failed otherwise.
+func lacking(err *host.GuestError, input json.RawMessage) *lack {
+	stack, before, _ := strings.Cut("\n"+err.Failure.Stack, "\n"+caughtBefore)
+	name, instead, ok := platform.Find(err.Failure.Message)
+	for line := range strings.Lines(stack) {
+		if cause, is := strings.CutPrefix(line, "Caused by "); is && !ok {
+			name, instead, ok = platform.Find(cause)
+		}
+	}
+	if !ok {
+		if name, instead, ok = platform.Find(before); !ok || !platform.Mentions(err.Failure.Message, name) {
+			return nil
+		}
+		stack = before
+	}
+	f := failureOf(err)
+	f.file, f.line, f.column = "", 0, 0
+	f.place(stack)
+	l := &lack{failure: f, input: input, name: name, instead: instead}
+	for line := range strings.Lines(stack) {
+		if at, ok := host.ReadFrame(line); ok {
+			if npmspec.InPackage(at.File) {
+				l.in = fmt.Sprintf("%s:%d", at.File, at.Line)
+			}
+			break
+		}
+	}
+	return l
+}
+
+func (l *lack) problem(tool string) extension.Problem {
+	text := fmt.Sprintf("the tool %s cannot work, because there is no %s here", tool, l.name)
+	if l.in != "" {
+		text += ", which " + l.in + " uses"
+	}
+	text += fmt.Sprintf(": with the input %s it failed with %s, and nothing else that was tried works", printable.Short(string(l.input), maxValue), l.failure.text)
+	p := extension.Problem{Text: text, Fix: l.instead + "; if the tool works with what callers give it, show that in a test of the manifest"}
+	if !npmspec.InPackage(l.failure.file) {
+		p.File, p.Line, p.Column = l.failure.file, l.failure.line, l.failure.column
+	}
+	return p
+}
+
+const maxSuggested = 4 // inputs of one tool
+
+// suggestions are inputs that a schema suggests: examples, the least that it asks for, and all that it names.
+func suggestions(schema string, names []string) []json.RawMessage {
+	var document any
+	if json.Unmarshal([]byte(schema), &document) != nil {
+		document = map[string]any{}
+	}
+	var all []json.RawMessage
+	add := func(v any) {
+		text, err := json.Marshal(v)
+		if err == nil && len(all) < maxSuggested && !slices.ContainsFunc(all, func(other json.RawMessage) bool { return string(other) == string(text) }) {
+			all = append(all, text)
+		}
+	}
+	root, _ := document.(map[string]any)
+	if examples, ok := root["examples"].([]any); ok {
+		for _, v := range examples[:min(2, len(examples))] {
+			add(v)
+		}
+	}
+	for _, whole := range []bool{false, true} {
+		s := suggester{document: document, whole: whole}
+		add(s.value(document, "", 0))
+	}
+	_, closed := root["properties"]
+	if _, typed := root["$ref"]; !closed && !typed && len(names) > 0 && (root["type"] == nil || root["type"] == "object") {
+		named := map[string]any{}
+		for _, name := range names {
+			named[name] = text(name, "")
+		}
+		add(named)
+	}
+	return all
+}
+
+// suggester makes a value of a schema.
+type suggester struct {
+	document any
+	whole    bool // with what is optional
+	count    int
+}
+
+func (s *suggester) value(schema any, name string, depth int) any {
+	o, _ := schema.(map[string]any)
+	if s.count++; s.count > 1000 || depth > 16 {
+		return nil
+	}
+	if v, ok := o["const"]; ok {
+		return v
+	}
+	for _, key := range []string{"examples", "enum"} {
+		if list, ok := o[key].([]any); ok && len(list) > 0 {
+			return list[0]
+		}
+	}
+	if v, ok := o["default"]; ok {
+		return v
+	}
+	if ref, ok := o["$ref"].(string); ok {
+		return s.value(s.referenced(ref), name, depth+1)
+	}
+	for _, key := range []string{"anyOf", "oneOf"} {
+		if list, ok := o[key].([]any); ok && len(list) > 0 {
+			return s.value(list[0], name, depth+1)
+		}
+	}
+	kind := o["type"]
+	if list, ok := kind.([]any); ok && len(list) > 0 {
+		kind = list[0]
+	}
+	number := func(key string, otherwise float64) float64 {
+		if n, ok := o[key].(float64); ok {
+			return n
+		}
+		return otherwise
+	}
+	switch kind {
+	case "string":
+		format, _ := o["format"].(string)
+		t := text(name, format)
+		if least := int(min(number("minLength", 0), 1000)); len(t) < least {
+			t += strings.Repeat("a", least-len(t))
+		}
+		return t[:int(min(float64(len(t)), number("maxLength", 1000)))]
+	case "number", "integer":
+		return max(number("minimum", number("exclusiveMinimum", 0)+1), min(1, number("maximum", number("exclusiveMaximum", 2)-1)))
+	case "boolean":
+		return s.whole
+	case "null":
+		return nil
+	case "array":
+		list := []any{}
+		for range int(min(max(number("minItems", 0), 1), 10)) {
+			list = append(list, s.value(o["items"], name, depth+1))
+		}
+		return list
+	}
+	made := map[string]any{}
+	properties, _ := o["properties"].(map[string]any)
+	needed, _ := o["required"].([]any)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		if s.whole || slices.Contains(needed, any(name)) {
+			made[name] = s.value(properties[name], name, depth+1)
+		}
+	}
+	if parts, ok := o["allOf"].([]any); ok {
+		for _, part := range parts {
+			if more, ok := s.value(part, name, depth+1).(map[string]any); ok {
+				maps.Copy(made, more)
+			}
+		}
+	}
+	return made
+}
+
+func (s *suggester) referenced(ref string) any {
+	at := s.document
+	for _, step := range strings.Split(strings.TrimPrefix(ref, "#"), "/")[1:] {
+		o, ok := at.(map[string]any)
+		if !ok {
+			return nil
+		}
+		at = o[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
+	}
+	return at
+}
+
+// text is a text that a property of this name may have.
+func text(name, format string) string {
+	lower := strings.ToLower(name)
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(lower, word) })
+	}
+	switch {
+	case format == "date":
+		return "2024-01-31"
+	case format == "time":
+		return "12:00:00Z"
+	case format == "date-time", format == "" && (has("date", "time", "when", "since", "until", "start", "end", "day") && !has("zone") || lower == "at" || lower == "from" || lower == "to" || lower == "iso"):
+		return "2024-01-31T12:00:00Z"
+	case format == "email", has("mail"):
+		return "ada@example.com"
+	case format == "uri", has("url", "link", "href"):
+		return "https://example.com/"
+	case format == "uuid":
+		return "6f2b8a52-4d0e-4a4d-8a6f-0e6b3a3f5f10"
+	case format == "duration":
+		return "PT1H"
+	case has("json"):
+		return "{}"
+	case has("zone"), lower == "tz":
+		return "Europe/Berlin"
+	case has("secret", "key", "password"):
+		return "0123456789abcdef0123456789abcdef"
+	case has("amount", "price", "number", "count"):
+		return "1.5"
+	default:
+		return "a"
+	}
+}

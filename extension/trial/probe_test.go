@@ -1,0 +1,148 @@
+package trial
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/cache/cachetest"
+	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/toolchain"
+)
+
+// probed are tools on packages that use what does not exist, and what is said of them: nothing of those that work with some input, or fail
+// for another reason.
+var probed = []struct{ name, pkg, run, input, want string }{
+	{name: "number", pkg: `export const f = (n) => new Intl.NumberFormat("en-US", { style: "currency", currency: "USD" }).format(n);`, run: `F(input.amount)`, input: `required: ["amount"], properties: { amount: { type: "number" } }`, want: `tool.ts:1: the tool number cannot work, because there is no Intl here, which node_modules/number/index.mjs:1 uses: with the input {"amount":1} it failed with ReferenceError: Intl is not defined`},
+	{name: "defaultlocale", pkg: `const locale = () => new Intl.DateTimeFormat().resolvedOptions().locale; export const f = (d) => locale() + d.getTime();`, run: `F(new Date(input.when))`, input: `required: ["when"], properties: { when: { type: "string" } }`, want: "there is no Intl here"},
+	{name: "member", pkg: `export const f = (d) => new globalThis.Intl.DateTimeFormat("de").format(d);`, run: `F(new Date(0))`, want: "there is no Intl here"},
+	{name: "options", pkg: `export const f = (n) => n.toLocaleString("de-DE", { minimumFractionDigits: 2 });`, run: `F(input.n)`, input: `required: ["n"], properties: { n: { type: "number", minimum: 5 } }`, want: `with the input {"n":5} it failed with TypeError: toLocaleString: there is no Intl here`},
+	{name: "sorted", pkg: `export const f = (l) => l.toSorted((a, b) => a.localeCompare(b, "sv"));`, run: `F(input.names)`, input: `required: ["names"], properties: { names: { type: "array", minItems: 2, items: { type: "string" } } }`, want: "there is no Intl here"},
+	{name: "sign", pkg: `export async function f(t) { const key = await crypto.subtle.importKey("raw", new TextEncoder().encode(t), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]); return crypto.subtle.sign("HMAC", key, key); }`, run: `F("x")`, want: "there is no crypto.subtle.importKey here, which node_modules/sign/index.mjs:1 uses"},
+	{name: "webcrypto", pkg: `import { webcrypto } from "node:crypto"; export const f = () => webcrypto.subtle.generateKey({ name: "Ed25519" }, true, ["sign"]);`, run: `F()`, want: "no crypto.subtle.generateKey here"},
+	{name: "instantiate", pkg: `const bytes = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]); let ready; export const f = () => ready ??= WebAssembly.instantiate(bytes, {}).then((m) => m.instance);`, run: `F()`, want: "there is no WebAssembly here"},
+	{name: "glue", pkg: `const abort = (what) => { throw "Aborted(" + what + ")"; };
+const read = () => { throw "both async and sync fetching of the wasm failed"; };
+async function instantiate() { try { return await WebAssembly.instantiateStreaming(fetch("x.wasm"), {}); } catch (e) { console.error("wasm streaming compile failed: " + e); }
+  try { return read(); } catch (e) { abort(e); } }
+export const f = async () => (await instantiate()).exports;`, run: `F()`, want: "there is no WebAssembly here, which node_modules/glue/index.mjs:3 uses: with the input {} it failed with Aborted(both async and sync"},
+	{name: "socket", pkg: `export class Client { constructor(url) { this.socket = new WebSocket(url); } } export const f = (u) => new Client(u).socket.readyState;`, run: `F(input.url)`, input: `required: ["url"], properties: { url: { type: "string", format: "uri" } }`, want: `there is no WebSocket here, which node_modules/socket/index.mjs:1 uses: with the input {"url":"https://example.com/"}`},
+	{name: "wrapped", pkg: `export const f = () => { try { return Intl.getCanonicalLocales("de"); } catch (e) { throw new Error("cannot format: " + e.message); } };`, run: `F()`, want: "there is no Intl here"},
+	{name: "cause", pkg: `export const f = () => { try { return Intl.getCanonicalLocales("de"); } catch (cause) { throw new RangeError("cannot format", { cause }); } };`, run: `F()`, want: "there is no Intl here"},
+	{name: "answered", pkg: `export const f = (d) => new Intl.DateTimeFormat("de").format(d);`, run: `F((await (await env.github.fetch("https://api.example.com/repos/a")).json()).at) + await env.cache.get("a")`, want: "there is no Intl here"},
+	{name: "schemaless", pkg: `export const f = (at) => { if (Number.isNaN(Date.parse(at))) throw new RangeError("Invalid time value"); return new Intl.DateTimeFormat("de").format(new Date(at)); };`, run: `F(input.at)`, want: "there is no Intl here"},
+
+	{name: "guarded", pkg: `export const f = (n) => typeof Intl === "undefined" ? n.toFixed(2) : new Intl.NumberFormat("en").format(n);`, run: `F(1)`},
+	{name: "optional", pkg: `export const f = (n) => globalThis.Intl?.NumberFormat ? new Intl.NumberFormat("en").format(n) : String(n);`, run: `F(1)`},
+	{name: "caught", pkg: `let rules; try { rules = new Intl.PluralRules("en"); } catch { rules = { select: () => "other" }; } export const f = (n) => rules.select(n);`, run: `F(1)`},
+	{name: "caughtlater", pkg: `const rules = () => { try { return new Intl.PluralRules("en"); } catch { return { select: () => "other" }; } }; export const f = (t) => rules().select(JSON.parse(t).n);`, run: `F(input.text)`, input: `required: ["text"], properties: { text: { type: "string" } }`},
+	{name: "asked", pkg: `export const f = (n, locale) => locale ? new Intl.NumberFormat(locale).format(n) : n.toFixed(2);`, run: `F(input.n, input.locale)`, input: `required: ["n"], properties: { n: { type: "number" }, locale: { type: "string" } }`},
+	{name: "asked2", pkg: `export const f = (how) => how === "plain" ? 1 : new Intl.NumberFormat("de").format(1);`, run: `F(input.how)`, input: `required: ["how"], properties: { how: { enum: ["local", "plain"] } }, examples: [{ how: "local" }, { how: "plain" }]`},
+	{name: "uncalled", pkg: `export const other = (n) => new Intl.NumberFormat("en").format(n); export const f = (n) => n + 1;`, run: `F(1)`},
+	{name: "method", pkg: `export class A { local() { return new Intl.NumberFormat("en").format(1); } plain() { return "1"; } } export const f = () => new A().plain();`, run: `F()`},
+	{name: "wrong", pkg: `export const f = (t) => new Date(JSON.parse(t).at).toISOString(); export const g = () => Intl;`, run: `F(input.text)`, input: `required: ["text"], properties: { text: { type: "string" } }`},
+	{name: "temporal", pkg: `const of = globalThis.Intl; const zone = () => of ? new of.DateTimeFormat().resolvedOptions().timeZone : "UTC"; export class Now { static zone() { return zone(); } } export const f = () => Now.zone();`, run: `F()`},
+	{name: "long", pkg: `let wasm = null; try { wasm = new WebAssembly.Instance(new WebAssembly.Module(new Uint8Array(8)), {}).exports; } catch {} export const f = (a, b) => wasm ? wasm.mul(a, b) : a * b;`, run: `F(2, 3)`},
+	{name: "iskey", pkg: `export const f = (k) => typeof CryptoKey !== "undefined" && k instanceof CryptoKey ? "key" : typeof crypto.subtle.sign;`, run: `F({})`},
+	{name: "digest", pkg: `export const f = async (t) => new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(t)))[0];`, run: `F("a")`},
+	{name: "endless", pkg: `export const f = () => { for (;;); }; export const g = () => Intl;`, run: `F()`},
+	{name: "bomb", pkg: `export const f = (n) => { const all = []; for (;;) all.push(new Uint8Array(1 << 20)); }`, run: `F()`},
+	{name: "typo", pkg: `export const f = () => formatt(1);`, run: `F()`},
+	{name: "thrown", pkg: `export const f = (x) => { if (!/^[0-9]{13}$/.test(x)) throw new RangeError("no ISBN"); return x; };`, run: `F(input.isbn)`, input: `required: ["isbn"], properties: { isbn: { type: "string" } }`},
+	{name: "denied", pkg: `export const f = async (docs) => { await docs.write("/a", "b"); return new Intl.NumberFormat("en").format(1); };`, run: `F(env.docs)`},
+	{name: "tested", pkg: `export const f = (n) => n === 7 ? 7 : new Intl.NumberFormat("en").format(n);`, run: `F(input.n)`, input: `required: ["n"], properties: { n: { type: "number" } }`},
+}
+
+func TestProbe(t *testing.T) {
+	files := fstest.MapFS{}
+	var imports, tools strings.Builder
+	for i, p := range probed {
+		files["node_modules/"+p.name+"/index.mjs"] = &fstest.MapFile{Data: []byte(p.pkg)}
+		files["node_modules/"+p.name+"/package.json"] = &fstest.MapFile{Data: []byte(`{"main": "index.mjs"}`)}
+		fmt.Fprintf(&imports, "import { f as f%d } from %q; ", i, p.name)
+		fmt.Fprintf(&tools, "  %s: { description: \"Tries\", input: { type: \"object\", %s }, run: async (input, env) => %s },\n", p.name, p.input, strings.ReplaceAll(p.run, "F(", fmt.Sprintf("f%d(", i)))
+	}
+	text := imports.String() + "import { extension } from \"stile\"; export default extension({ tools: {\n" + tools.String() + "} });"
+	files["tool.ts"] = &fstest.MapFile{Data: []byte(text)}
+	c := probeOf(t, files)
+	found, err := Probe(t.Context(), Request{Component: c, Bindings: bindings}, map[string]bool{"tested": true}, []string{"at"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range probed {
+		i := slices.IndexFunc(found, func(f extension.Problem) bool { return strings.Contains(f.Text, "the tool "+p.name+" cannot") })
+		got := ""
+		if i >= 0 {
+			got = found[i].String()
+			if found[i].Fix == "" || !strings.Contains(found[i].Fix, "; if the tool works with what callers give it, show that in a test of the manifest") || printable.Text(got) != got {
+				t.Errorf("%s: the fix is %q", p.name, found[i].Fix)
+			}
+		}
+		want := p.want
+		if at, rest, ok := strings.Cut(want, ":1: the tool"); ok && i >= 0 {
+			want = fmt.Sprintf("the tool%s", rest)
+			if found[i].File != at || found[i].Line == 0 {
+				t.Errorf("%s is at %s:%d", p.name, found[i].File, found[i].Line)
+			}
+		}
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s\ngot  %s\nwant %s", p.name, got, want)
+		}
+	}
+}
+
+// A probe ends with its context.
+func TestProbeEnds(t *testing.T) {
+	c := build(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Probe(ctx, Request{Component: c, Bindings: bindings}, nil, nil); err == nil {
+		t.Error("no error")
+	}
+}
+
+func probeOf(t *testing.T, files fstest.MapFS) *host.Component {
+	t.Helper()
+	dir, keyDir := cachetest.Dirs(t)
+	h, err := host.New(t.Context(), host.Options{CacheDir: dir, KeyDir: keyDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	chain, err := toolchain.New(t.Context(), h, toolchain.Options{CacheDir: dir, KeyDir: keyDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = chain.Close() })
+	c, err := chain.Build(t.Context(), toolchain.Source{FS: files, Entry: "tool.ts", Bindings: extension.Known(bindings)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestSuggestions(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"type":"object"}`: `[{},{"at":"2024-01-31T12:00:00Z","text":"a"}]`,
+		`{}`:                `[{},{"at":"2024-01-31T12:00:00Z","text":"a"}]`,
+		`{"type":"object","properties":{"a":{"type":"integer","minimum":3},"b":{"type":["string","null"],"minLength":3},"c":{"$ref":"#/$defs/c"}},"required":["a"],"$defs":{"c":{"enum":["x"]}}}`: `[{"a":3},{"a":3,"b":"aaa","c":"x"}]`,
+		`{"type":"object","properties":{"when":{"type":"string","format":"date"},"n":{"default":4},"l":{"type":"array","minItems":2,"items":{"type":"boolean"}}},"required":["l","when","n"]}`:    `[{"l":[false,false],"n":4,"when":"2024-01-31"},{"l":[true,true],"n":4,"when":"2024-01-31"}]`,
+		`{"examples":[{"a":1},{"a":2},{"a":3}],"type":"object","properties":{}}`: `[{"a":1},{"a":2}]`,
+		`{"$ref":"#"}`: `[null]`,
+		`{"anyOf":[{"type":"object","properties":{"a":{"const":1}},"required":["a"]},{}]}`:    `[{"a":1},{"at":"2024-01-31T12:00:00Z","text":"a"}]`,
+		`{"type":"object","allOf":[{"properties":{"a":{"type":"number"}},"required":["a"]}]}`: `[{"a":1},{"at":"2024-01-31T12:00:00Z","text":"a"}]`,
+		`{"type":"array","minItems":1e9,"items":{"type":"string","minLength":1e9}}`:           "",
+		`no JSON`: `[{},{"at":"2024-01-31T12:00:00Z","text":"a"}]`,
+	} {
+		text, err := json.Marshal(suggestions(schema, []string{"at", "text"}))
+		if err != nil || want != "" && string(text) != want || len(text) > 40_000 {
+			t.Errorf("%s: got %.300s, %v; want %s", schema, text, err, want)
+		}
+	}
+}
