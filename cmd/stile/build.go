@@ -10,7 +10,12 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/inspect"
+	"github.com/stilehost/stile/extension/trial"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/npmspec"
 	"github.com/stilehost/stile/internal/sha256hex"
+	"github.com/stilehost/stile/toolchain"
 )
 
 type buildCommand struct {
@@ -19,6 +24,7 @@ type buildCommand struct {
 	Standalone bool     `help:"Include the JavaScript engine, so that any host can run the component."`
 	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings say what the component imports."`
 	Import     []string `sep:"none" placeholder:"INTERFACE" help:"Interface the component may import, like kv or acme:crm/contacts@1.0.0. Can be repeated."`
+	Try        bool     `negatable:"" default:"true" help:"Refuse tools that can only fail for what does not exist here. Default: yes."`
 	witFlag
 	JSON bool `name:"json" help:"Print size and digest as JSON."`
 }
@@ -26,6 +32,9 @@ type buildCommand struct {
 // Help implements kong.HelpProvider.
 func (*buildCommand) Help() string {
 	return `Without --manifest and --import, the component imports the interfaces that the code uses. The same source gives the same bytes.
+
+If code uses npm packages, each tool is called with made-up inputs and without capabilities. If nothing works because
+something like Intl does not exist here, that is an error, which says what to write instead. --no-try leaves this out.
 
 Examples:
 
@@ -56,7 +65,54 @@ func (c *buildCommand) Run(ctx context.Context, s *streams) (err error) {
 	if err != nil {
 		return err
 	}
+	if c.Try {
+		small := wasm
+		if c.Standalone { // the same code, with the engine that is compiled already
+			if small, err = n.assemble(ctx, c.File, w, false); err != nil {
+				return err
+			}
+		}
+		if err := n.try(ctx, c.File, small); err != nil {
+			return err
+		}
+	}
 	return writeComponent(s, c.Output, wasm, "", c.JSON)
+}
+
+// try refuses a component with tools that can only fail. A component for another host, whose interfaces this one does not have, is not tried.
+func (n *session) try(ctx context.Context, file string, wasm []byte) (err error) {
+	component, err := n.loadComponent(ctx, file, wasm)
+	if _, other := errors.AsType[*host.LoadError](err); other {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, component.Close()) }()
+	kept, err := toolchain.ReadKept(component.Section(toolchain.KeptSection))
+	if err != nil {
+		return fmt.Errorf("read what the component was built from: %w", err)
+	}
+	own, packages := map[string][]byte{}, false
+	for name, text := range kept.Files {
+		if npmspec.InPackage(name) {
+			packages = true
+		} else {
+			own[name] = text
+		}
+	}
+	if !packages && !inspect.MayLack(own) {
+		return nil
+	}
+	problems, err := trial.Probe(ctx, trial.Request{Component: component, Bindings: extension.Defaults(capabilities.Builtin)}, nil, inspect.InputNames(own))
+	if err != nil || len(problems) == 0 {
+		return err
+	}
+	for i := range problems {
+		problems[i].Fix, _, _ = strings.Cut(problems[i].Fix, "; if the tool works")
+		problems[i].Fix += "; if the tool works with what callers give it: --no-try"
+	}
+	return &extension.ProblemsError{Stage: extension.StageTest, Problems: problems}
 }
 
 // sameFile reports whether two names are of one file that exists.

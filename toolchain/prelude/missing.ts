@@ -81,14 +81,17 @@ export function firstAbsence(): Error | undefined {
   return absence;
 }
 
-const partsOfIntl = /property '(Collator|DateTimeFormat|DisplayNames|DurationFormat|ListFormat|Locale|NumberFormat|PluralRules|RelativeTimeFormat|Segmenter)' of undefined/;
+// What the engine says where code reads a part of Intl by globalThis. A lookup runs nothing that code can replace.
+const ofIntl: Record<string, boolean> = Object.create(null);
+for (const part of ["Collator", "DateTimeFormat", "DisplayNames", "DurationFormat", "ListFormat", "Locale", "NumberFormat", "PluralRules", "RelativeTimeFormat", "Segmenter"])
+  ofIntl[`cannot read property '${part}' of undefined`] = true;
 
 const isCode = (site: Place) => site.getFileName() === "extension.js";
 
 /** Called with each error that the engine creates. */
 export function explain(error: any, sites: Place[]): void {
   if (reading) reading.place = sites.find(isCode);
-  else if (!absence && !building() && (error instanceof ReferenceError || (error instanceof TypeError && partsOfIntl.test(error.message)))) absence = error;
+  else if (!absence && !building() && (error instanceof ReferenceError || ofIntl[error.message])) absence = error;
   else if (last && error instanceof TypeError && error.message === "not a function") {
     const { name, has, place } = last;
     last = undefined;
