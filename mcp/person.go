@@ -28,14 +28,10 @@ const (
 // person returns the name of the client if the operator's policy says that a person uses it, and the client can ask that person.
 // Otherwise it is empty.
 func (r *request) person() string {
-	client, can := r.call.ClientInfo(), r.call.ClientCapabilities()
-	if client == nil || can == nil || can.Elicitation == nil || can.Elicitation.Form == nil && can.Elicitation.URL != nil {
+	if !r.canAsk() || !r.options.Manager.Policy().Person(r.call.ClientInfo().Name) {
 		return ""
 	}
-	if !r.options.Manager.Policy().Person(client.Name) {
-		return ""
-	}
-	return client.Name
+	return r.call.ClientInfo().Name
 }
 
 // ask makes the client ask its person, if it can. Otherwise the request waits.

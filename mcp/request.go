@@ -85,10 +85,28 @@ func (e *endpoint) caller(name string, o *offer) sdk.ToolHandler {
 		}
 		defer done()
 		defer r.tick(ctx)()
-		result, err := e.options.Manager.Call(ctx, lifecycle.Call{
-			Viewer: e.viewer, Tool: tool.Name, Input: call.Params.Arguments, Log: r.log(ctx), Progress: r.reported(ctx), Limits: e.options.Limits,
-			Allowed: allowed(call.Extra),
-		})
+		arguments, again, err := r.inputs(ctx)
+		if err != nil {
+			return r.fail(err, host.Usage{})
+		}
+		do := func(arguments json.RawMessage) (host.Result, error) {
+			return e.options.Manager.Call(ctx, lifecycle.Call{
+				Viewer: e.viewer, Tool: tool.Name, Input: arguments, Log: r.log(ctx), Progress: r.reported(ctx), Limits: e.options.Limits,
+				Allowed: allowed(call.Extra),
+			})
+		}
+		result, err := do(arguments)
+		if err != nil && !again { // a person is asked once at most
+			arguments, asks, wrong := r.complete(ctx, err, arguments)
+			switch {
+			case wrong != nil:
+				return r.fail(wrong, host.Usage{})
+			case asks != nil:
+				return asks, nil
+			case arguments != nil:
+				result, err = do(arguments)
+			}
+		}
 		if errors.As(err, new(*lifecycle.UnknownToolError)) { // the tool was removed just now
 			if why := e.missing(ctx, tool.Name); why != nil {
 				err = why

@@ -38,10 +38,12 @@ type session struct {
 type peer struct {
 	calls  *running
 	asking *shelf[question]
+	inputs *shelf[*inputQuestion]
+	paused atomic.Int64 // until when the person is not asked for input, in nanoseconds since 1970
 }
 
 func newPeer() *peer {
-	return &peer{&running{whose: "a client", most: maxCalls}, newShelf[question](maxAsking)}
+	return &peer{calls: &running{whose: "a client", most: maxCalls}, asking: newShelf[question](maxAsking), inputs: newShelf[*inputQuestion](maxAsking)}
 }
 
 // session returns our state for a session of the SDK.

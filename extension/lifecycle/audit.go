@@ -21,7 +21,7 @@ type Entry struct {
 	// At has milliseconds.
 	At time.Time `json:"at,omitzero"`
 	// Kind is "write", "refuse", "generate", "approve", "deny", "withdraw", "rollback", "revoke", "remove", "quarantine", "archive",
-	// "configure", "forget", "trim", "answer" or "call".
+	// "configure", "forget", "trim", "answer", "input" or "call".
 	Kind string `json:"kind"`
 	// By is who acted: "agent:NAME", "user:NAME", "policy" or "host".
 	By string `json:"by"`
@@ -35,7 +35,7 @@ type Entry struct {
 	Digest string `json:"digest,omitempty"`
 	// Line is the line of the policy that decided, e.g. "policy.json:12".
 	Line string `json:"line,omitempty"`
-	// Tool and Outcome belong to a call. The outcome of an answer is "yes" or "no". For a generation, Outcome is "built" or "nothing": builds have their own entries.
+	// Tool and Outcome belong to a call. An input, which a person gave for a call that lacked it, has the tool, and the names in Reason. The outcome of an answer is "yes" or "no". For a generation, Outcome is "built" or "nothing": builds have their own entries.
 	Tool    string `json:"tool,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
 	// Calls is how many calls a "trim" dropped from the log, and UpTo the number of the last of them.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -181,4 +182,16 @@ func (m *Manager) Answer(ctx context.Context, id int64, approved bool, by, via s
 	}
 	a.end(approved && err == nil, err)
 	return err
+}
+
+// Gave writes into the audit log that a person gave what a call of a tool lacked, by the names of properties: not what it was, because
+// recordings keep that. Of d, By, Via and Digest count.
+func (m *Manager) Gave(ctx context.Context, v Viewer, tool string, names []string, d Decision) error {
+	err := m.db.Update(ctx, func(c *sqlite.Conn) error {
+		return audit(ctx, c, m.options.Now(), Entry{Kind: "input", By: d.By, Via: d.Via, Scope: v.String(), Tool: tool, Digest: d.Digest, Reason: strings.Join(names, ", ")})
+	})
+	if err != nil { // nobody goes on with what is not written down
+		return fmt.Errorf("write down the answer: %w", err)
+	}
+	return nil
 }
