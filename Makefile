@@ -117,7 +117,7 @@ long: ## run the tests that take minutes, in all packages or in PACKAGES; writes
 long-check: # list code that has changed since the report of make long
 	go -C bench run ./long -check
 
-packages: ## build and call a tool for each npm package of the list, and write docs/packages.md; needs the registry and takes minutes
+packages: ## build and call a tool for each npm package of the list, and write docs/packages.md; needs the registry and takes minutes; make long checks the same
 	go test -tags long ./toolchain/npm -run '^TestLongPackages$$' -timeout 30m -table $(CURDIR)/docs/packages.md
 
 test-bench: ## test the installed contenders of the benchmarks; takes minutes

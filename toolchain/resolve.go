@@ -81,6 +81,9 @@ func (r *resolver) resolve(specifier, importer string, require bool) (resolution
 	if err != nil || needs == "" {
 		return found, err
 	}
+	if paired, err := r.areForBrowsers(importer, found.path); err != nil || paired {
+		return found, err
+	}
 	other, err := r.resolveAs(specifier, importer, manner{require: require, server: true})
 	if err != nil || other.path == found.path {
 		return found, nil
@@ -146,6 +149,12 @@ func (r *resolver) isForServers(name string) (bool, error) {
 	}
 	needs, err := r.needsPage(found)
 	return needs != "", err
+}
+
+// areForBrowsers reports whether a package has both files for browsers. They were written for each other.
+func (r *resolver) areForBrowsers(one, other string) (bool, error) {
+	owner, err := r.scope(path.Dir(one))
+	return err == nil && owner.inModules() && owner.forBrowsers[one] && owner.forBrowsers[other], err
 }
 
 // replacement returns what browsers get for a file of the package: "" is an empty module.
@@ -636,6 +645,7 @@ type packageJSON struct {
 	// browser holds replacements, for the package's own "./files" and for other packages; "" is an empty module.
 	browser     map[string]string
 	browserMain string
+	forBrowsers map[string]bool // what replaces something
 	// sideEffects match the files that must not be dropped. It is nil if no file may be dropped.
 	sideEffects *fileGlobs
 	// dependencies are the names of the packages that it depends on.
@@ -673,10 +683,10 @@ func parsePackage(dir string, text []byte) (*packageJSON, error) {
 		case "browser":
 			p.browserMain = text
 			replacements, _ := m.value.(object)
-			p.browser = make(map[string]string, len(replacements))
+			p.browser, p.forBrowsers = make(map[string]string, len(replacements)), make(map[string]bool, len(replacements))
 			for _, r := range replacements {
 				if to, ok := r.value.(string); ok {
-					p.browser[r.key] = to
+					p.browser[r.key], p.forBrowsers[path.Join(dir, to)] = to, true
 				} else if r.value == false {
 					p.browser[r.key] = ""
 				}

@@ -32,6 +32,10 @@ func TestConditions(t *testing.T) {
 			"package.json": `{"module": "s.js", "browser": {"./s.js": "./b.js", "only-servers": false}}`, "b.js": page, "s.js": `import x from "only-servers"; export default x;`,
 			"node_modules/only-servers/index.js": `module.exports = "for servers"`,
 		}, "for servers"},
+		"two for browsers": {map[string]string{
+			"package.json": `{"main": "s.js", "browser": {"./s.js": "./b.js", "./raw": "./b-raw.js", "./raw.js": "./b-raw.js"}}`, "b.js": `import x from "./raw"; export default x;`, "s.js": server,
+			"raw.js": server, "b-raw.js": `export default globalThis.MutationObserver ? document.body : "for browsers";`,
+		}, "for browsers"},
 		"asks for a page":        {map[string]string{"package.json": `{"main": "s.js", "browser": "b.js"}`, "b.js": asks, "s.js": server}, "for either"},
 		"only for pages":         {map[string]string{"package.json": `{"main": "b.js", "browser": "b.js"}`, "b.js": page}, "for pages"},
 		"both for pages":         {map[string]string{"package.json": `{"main": "s.js", "browser": "b.js"}`, "b.js": page, "s.js": page + "//"}, "for pages"},

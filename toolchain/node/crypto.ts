@@ -52,7 +52,29 @@ class Hash {
 
 export const getHashes = (): string[] => Object.keys(hashes);
 export const createHash = (name: string): Hash => new Hash(algorithm(name).create());
-export const createHmac = (name: string, key: Data): Hash => new Hash(hmac.create(algorithm(name), bytes(key)));
+export const createHmac = (name: string, key: Data | KeyObject): Hash => new Hash(hmac.create(algorithm(name), key instanceof KeyObject ? key.export() : bytes(key)));
+
+/** A key of HMAC. Node has others, too. */
+export class KeyObject {
+  #key: any;
+  readonly type = "secret";
+  /** Takes bytes only from createSecretKey, which copies them. */
+  constructor(of: symbol, key: Uint8Array) {
+    if (of !== ours) refused("KeyObject")();
+    this.#key = key;
+  }
+  get symmetricKeySize(): number {
+    return this.#key.length;
+  }
+  export(options?: { format?: string }): any {
+    return options?.format === "jwk" ? { kty: "oct", k: this.#key.toString("base64url") } : Buffer.from(this.#key);
+  }
+  equals(other: unknown): boolean {
+    return other instanceof KeyObject && other.#key.length === this.#key.length && timingSafeEqual(other.#key, this.#key);
+  }
+}
+const ours = Symbol("of createSecretKey");
+export const createSecretKey = (key: Data, encoding?: string): KeyObject => new KeyObject(ours, Buffer.from(bytes(key, encoding)));
 export const hash = (name: string, data: Data, encoding = "hex"): any => createHash(name).update(data).digest(encoding);
 
 export function timingSafeEqual(a: ArrayBuffer | ArrayBufferView, b: ArrayBuffer | ArrayBufferView): boolean {
@@ -121,7 +143,6 @@ export const createSign = refused("createSign");
 export const createVerify = refused("createVerify");
 export const sign = refused("sign");
 export const verify = refused("verify");
-export const createSecretKey = refused("createSecretKey");
 export const createPublicKey = refused("createPublicKey");
 export const createPrivateKey = refused("createPrivateKey");
 export const generateKeyPair = refused("generateKeyPair");
@@ -137,11 +158,6 @@ export const scrypt = refused("scrypt");
 export const scryptSync = refused("scryptSync");
 export const hkdf = refused("hkdf");
 export const hkdfSync = refused("hkdfSync");
-export class KeyObject {
-  constructor() {
-    refused("KeyObject")();
-  }
-}
 export class X509Certificate {
   constructor() {
     refused("X509Certificate")();

@@ -47,6 +47,10 @@ export default async function (): Promise<unknown> {
   equal([hash.copy().digest("hex") === hash.digest("hex"), randomBytes(5).length, crypto.randomUUID().length], [true, 5, 36]);
   throws(() => hash.digest(), { code: "ERR_CRYPTO_HASH_FINALIZED" });
   throws(() => createHash("sha3-256"), { message: "@noble/hashes" });
+  const key = crypto.createSecretKey("key", "utf8");
+  equal([key.type, key.symmetricKeySize, key.export().toString(), key.export({ format: "jwk" }).k, key.equals(crypto.createSecretKey(Buffer.from("key")))], ["secret", 3, "key", "a2V5", true]);
+  equal(createHmac("sha256", key).update("x").digest("hex"), createHmac("sha256", "key").update("x").digest("hex"));
+  throws(() => new crypto.KeyObject("secret", null), { message: "crypto.KeyObject is not available" });
   throws(() => crypto.createCipheriv(), { message: "crypto.createCipheriv is not available" });
   equal([timingSafeEqual(Buffer.from("a"), Buffer.from("a")), timingSafeEqual(Buffer.from("a"), Buffer.from("b"))], [true, false]);
   throws(() => timingSafeEqual(Buffer.from("a"), Buffer.from("ab")), { name: "RangeError" });
