@@ -42,7 +42,7 @@ func TestDrafts(t *testing.T) {
 	h.options.Packages = newPackages(t)
 	m := h.open()
 	folders, err := filepath.Glob("testdata/drafts/*")
-	if err != nil || len(folders) != 10 {
+	if err != nil || len(folders) != 20 {
 		t.Fatal(folders, err)
 	}
 	for _, folder := range folders {
@@ -83,7 +83,7 @@ func TestDrafts(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, c := range calls {
-				tool := w.Release.Name + "_" + c.Tool
+				tool := strings.ReplaceAll(w.Release.Name, "-", "_") + "_" + c.Tool
 				result, err := m.Call(t.Context(), Call{Viewer: agent, Tool: tool, Input: c.Input})
 				var got, want any
 				if err != nil || json.Unmarshal(result.Output, &got) != nil || json.Unmarshal(c.Want, &want) != nil || !reflect.DeepEqual(got, want) {
