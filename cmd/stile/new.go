@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/stilehost/stile/extension/project"
 )
@@ -15,12 +18,15 @@ import (
 type newCommand struct {
 	Name     string `arg:"" help:"Name of the extension, and of the folder to make here."`
 	Language string `short:"l" default:"typescript" help:"rust, go, c, python, javascript or typescript. Default: ${default}."`
+	Template string `short:"t" default:"basic" help:"What the project begins with: basic, and in TypeScript also http, notes, npm, multi-file or tests. Default: ${default}."`
 	JSON     bool   `name:"json" help:"Print the files and the commands as JSON."`
 }
 
 // Help implements kong.HelpProvider.
 func (*newCommand) Help() string {
-	return `The project has two tools, one of which uses a binding, its manifest, and a test of each tool. The output says what building it needs, and the commands to build, test and run it. They need stile on your path.
+	return `The project has tools, its manifest, and tests of each tool. The output says what building it needs, and the commands to build, test and run it. They need stile on your path.
+
+Templates: basic has a tool that computes and one that uses a binding. http asks a server, within a rule. notes keeps files in a workspace. npm uses a package. multi-file is a folder of files. tests shows what tests can say.
 
 Everything that belongs to Stile is in the project: the SDK is in the folder stile, or the WIT for toolchains that make bindings of it in the folder wit, as this version of stile has them. So stile itself needs no network. The toolchains of Rust, Python and JavaScript fetch their packages when you build.
 
@@ -30,7 +36,8 @@ Examples:
 
     stile new greeter
     stile new greeter --language rust
-    stile new greeter --language c --json`
+    stile new greeter --language c --json
+    stile new releases --template http`
 }
 
 type newJSON struct {
@@ -39,13 +46,14 @@ type newJSON struct {
 	Needs  string   `json:"needs"`
 	Build  string   `json:"build,omitempty"`
 	Test   string   `json:"test"`
+	Setup  string   `json:"setup,omitempty"`
 	Run    string   `json:"run"`
 	Add    string   `json:"add"`
 }
 
 // Run implements the command.
 func (c *newCommand) Run(s *streams) error {
-	p, err := project.New(c.Name, c.Language)
+	p, err := project.New(c.Name, c.Language, c.Template)
 	if err != nil {
 		return &usageError{err}
 	}
@@ -53,13 +61,16 @@ func (c *newCommand) Run(s *streams) error {
 		return err
 	}
 	if c.JSON {
-		return printJSON(s.out, newJSON{c.Name, slices.Sorted(maps.Keys(p.Files)), p.Needs, p.Build, p.Test, p.Run, p.Add})
+		return printJSON(s.out, newJSON{c.Name, slices.Sorted(maps.Keys(p.Files)), p.Needs, p.Build, p.Test, p.Setup, p.Run, p.Add})
 	}
-	build := ""
-	if p.Build != "" {
-		build = "    " + p.Build + "\n"
+	var commands strings.Builder
+	for _, command := range []string{p.Build, p.Test, p.Setup, p.Run} {
+		if command != "" {
+			fmt.Fprintf(&commands, "    %s\n", command)
+		}
 	}
-	_, err = fmt.Fprintf(s.out, "%s/ has an extension in %s, with the tools greet and visit. Building it needs %s.\n\n    cd %[1]s\n%[4]s    %[5]s\n    %[6]s\n\nREADME.md has more.\n", c.Name, c.Language, p.Needs, build, p.Test, p.Run)
+	_, err = fmt.Fprintf(s.out, "%s/ has an extension in %s, with the %s %s. Building it needs %s.\n\n    cd %[1]s\n%[6]s\nREADME.md has more.\n",
+		c.Name, c.Language, english.PluralWord(len(p.Tools), "tool", ""), english.WordSeries(p.Tools, "and"), p.Needs, commands.String())
 	return err
 }
 

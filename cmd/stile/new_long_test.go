@@ -5,6 +5,8 @@ package main
 import (
 	"os/exec"
 	"testing"
+
+	"github.com/stilehost/stile/extension/project"
 )
 
 // New projects of languages whose toolchains fetch packages, and take minutes.
@@ -14,7 +16,7 @@ func TestLongNew(t *testing.T) {
 			if _, err := exec.LookPath(program); err != nil {
 				t.Skipf("%s is not installed", program)
 			}
-			testNew(t, language)
+			testNew(t, language, project.Basic)
 		})
 	}
 }

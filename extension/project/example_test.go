@@ -8,7 +8,7 @@ import (
 )
 
 func Example() {
-	p, err := project.New("greeter", "go")
+	p, err := project.New("greeter", "go", project.Basic)
 	if err != nil {
 		log.Fatal(err)
 	}
