@@ -206,7 +206,7 @@ func TestWants(t *testing.T) {
 		"stile:capability/console@0.1.0":   `"bindings": { "x": { "console": true } }`,
 		"stile:capability/blob@0.1.0":      `"bindings": { "x": { "blob": true } }`,
 		"stile:capability/code@0.1.0":      `"bindings": { "x": { "code": {} } }`,
-		"stile:capability/tools@0.1.0":     `"bindings": { "x": { "tools": true } }`,
+		"stile:capability/tools@0.1.0":     `"bindings": { "x": { "tools": ["github_*"] } }`,
 		"acme:crm/contacts@1.0.0":          `"bindings": { "x": { "acme:crm/contacts@1.0.0": {} } }`,
 	} {
 		if got := capabilities.Builtin.Wants(iface).Remedy("x"); got != want {
@@ -224,7 +224,7 @@ func TestWanted(t *testing.T) {
 		{kv.Rights{}, `"bindings": { "x\"": {"kv":true} }`},
 		{workspace.Rights{Path: "/<a>", Access: workspace.ReadWrite}, `"bindings": { "x\"": {"workspace":{"path":"/<a>","access":"read-write"}} }`},
 		{workspace.DiskRights{Path: "/a", Access: workspace.ReadWrite}, ""},
-		{tools.Rights{Files: []string{"a.ts"}}, ""},
+		{tools.Calls{Patterns: []string{"github_*"}}, `"bindings": { "x\"": {"tools":["github_*"]} }`},
 	} {
 		if got := (capability.Wanted{Grant: c.grant}).Remedy(`x"`); got != c.want {
 			t.Errorf("%v: got %s, want %s", c.grant, got, c.want)

@@ -4,8 +4,12 @@
 package capability
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability/double"
@@ -181,9 +185,92 @@ type Passer interface {
 	Passes() []string
 }
 
+// ToolCaller is a grant of a manifest to call tools of other extensions, which it names by patterns. What the patterns mean is decided where
+// the extension becomes active.
+type ToolCaller interface {
+	Grant
+	// Names reports whether a pattern admits the full name of a tool, and Unmatched returns the patterns that admit none of some tools.
+	Names(tool string) bool
+	Unmatched(tools []string) []string
+	// Unnamed is the error of a call of a tool that no pattern names.
+	Unnamed(tool string) error
+	// Callees are what the patterns mean, or nil until that is decided.
+	Callees() []Callee
+	// WithCallees returns the grant with what its patterns mean, in the order of [Callee.Compare].
+	WithCallees(callees []Callee) ToolCaller
+}
+
+// Callee is an extension that a [ToolCaller] reaches, with everything that the grant can make it do.
+type Callee struct {
+	// Scope and Extension name it.
+	Scope, Extension string
+	// Tools are the full names, in byte order, of its tools that the grant may call. Inner are those that other callees call in turn.
+	Tools, Inner []string
+	// Grants are what it may do itself, by the names of its bindings, without other tools and harmless kinds.
+	Grants map[string]Grant
+}
+
+// Compare orders callees: first those that the grant may call, then by scope and name.
+func (c Callee) Compare(other Callee) int {
+	if direct := len(c.Tools) > 0; direct != (len(other.Tools) > 0) {
+		if direct {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(strings.Compare(c.Scope, other.Scope), strings.Compare(c.Extension, other.Extension))
+}
+
+// All are its grants, in byte order of the names of its bindings.
+func (c Callee) All() []Grant {
+	all := make([]Grant, 0, len(c.Grants))
+	for _, name := range slices.Sorted(maps.Keys(c.Grants)) {
+		all = append(all, c.Grants[name])
+	}
+	return all
+}
+
 // Covers calls allowed.Covers(asked). Either may be nil, which allows nothing.
 func Covers(allowed, asked Grant) bool {
 	return allowed != nil && asked != nil && allowed.Covers(asked)
+}
+
+// maxWork bounds the cost of comparing two lists of grants: the product of the sizes of their rules.
+const maxWork = 32 << 20
+
+// CoversAll reports whether one grant of allowed covers each grant of asked. It returns false if the comparison would take long.
+func CoversAll(allowed, asked []Grant) bool {
+	_, a := SizeOf(allowed)
+	_, b := SizeOf(asked)
+	if a*b > maxWork {
+		return false
+	}
+	for _, g := range asked {
+		if !slices.ContainsFunc(allowed, func(by Grant) bool { return Covers(by, g) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// SizeOf returns how many rules grants have together, and how much of them there is to compare. Only some kinds have rules.
+func SizeOf(grants []Grant) (rules, work int) {
+	for _, g := range grants {
+		if g, ok := g.(Sizer); ok {
+			r, w := g.Size()
+			rules, work = rules+r, work+w
+		}
+	}
+	return rules, work
+}
+
+// Reaches tells what tools with a grant can reach, as [Reacher] does. nil stands for a grant that is not known.
+func Reaches(g Grant) (changes, open bool) {
+	if r, ok := g.(Reacher); ok {
+		return r.Reach()
+	}
+	harmless := g != nil && g.Kind().Harmless
+	return !harmless, !harmless
 }
 
 // Same is a Covers for grants that are compared by equality.

@@ -15,36 +15,12 @@ import (
 // must cover each binding of asked. Stores are compared by name, so compare the bindings of two manifests before
 // [Manifest.Own].
 func Covers(allowed, asked []Binding) bool {
-	_, a := size(allowed)
-	_, b := size(asked)
-	if a*b > maxSize {
-		return false
-	}
-	for _, b := range asked {
-		if !slices.ContainsFunc(allowed, func(a Binding) bool { return capability.Covers(a.Grant, b.Grant) }) {
-			return false
-		}
-	}
-	return true
-}
-
-// maxSize bounds the cost of comparing two lists of bindings: the product of the sizes of their rules.
-const maxSize = 32 << 20
-
-// size returns how many rules the bindings have, and the cost of comparing them. Only some kinds have rules.
-func size(bindings []Binding) (rules, work int) {
-	for _, b := range bindings {
-		if g, ok := b.Grant.(capability.Sizer); ok {
-			r, w := g.Size()
-			rules, work = rules+r, work+w
-		}
-	}
-	return rules, work
+	return capability.CoversAll(grants(allowed), grants(asked))
 }
 
 // Rules returns how many rules the bindings have. Only some kinds have rules.
 func Rules(bindings []Binding) int {
-	rules, _ := size(bindings)
+	rules, _ := capability.SizeOf(grants(bindings))
 	return rules
 }
 

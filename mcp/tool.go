@@ -106,20 +106,11 @@ func printableJSON(value any, depth int) (any, error) {
 func annotations(t lifecycle.Tool) *sdk.ToolAnnotations {
 	changes, open := false, false
 	for _, b := range t.Bindings {
-		c, o := reach(b.Grant)
+		c, o := capability.Reaches(b.Grant)
 		changes, open = changes || c, open || o
 	}
 	return &sdk.ToolAnnotations{
 		ReadOnlyHint: !changes, DestructiveHint: &changes, OpenWorldHint: &open,
 		IdempotentHint: !changes || t.Definition.Annotations.Idempotent,
 	}
-}
-
-// reach reports whether a grant can change something, and whether it reaches beyond this machine.
-func reach(g capability.Grant) (changes, open bool) {
-	if r, ok := g.(capability.Reacher); ok {
-		return r.Reach()
-	}
-	harmless := g != nil && g.Kind().Harmless
-	return !harmless, !harmless
 }

@@ -211,7 +211,7 @@ func (r *request) written(ctx context.Context, w *lifecycle.Written, spent *Spen
 	for stage, took := range w.Took {
 		out.TookMS[string(stage)] = milliseconds(took)
 	}
-	granted, _ := r.options.Manager.Policy().Limit(w.Version.Manifest.Bindings)
+	granted, _ := r.options.Manager.Policy().Limit(w.Asked)
 	var err error
 	if out.Uses, err = uses(granted); err != nil {
 		return nil, err

@@ -101,7 +101,7 @@ export default extension({ tools: { t: { description: "test", input: { type: "ob
 ` + body + `
 } } } });
 const marker = "` + name + `"; export { marker };`)}}, Entry: "tool.ts"}
-		if name == "dots" { // its code does not say what it calls
+		if name == "dots" || name == "flat" || name == "word" { // its code does not say what it calls
 			source.Bindings = map[string]string{"tools": tools.Interface}
 		}
 		c := build(t, chain, source)
@@ -122,14 +122,17 @@ func (w *workshop) call(ctx context.Context, tool string, env host.Env, limits h
 func TestTools(t *testing.T) {
 	_, chain := newToolchain(t, host.Options{Running: 1})
 	w := newWorkshop(t, chain, host.Limits{}, map[string]string{
-		"call":     `return env.tools.call("b_t", { x: 1 });`,
-		"dots":     `return env.tools.b.t({ x: 2 });`,
-		"search":   `return (await env.tools.search("SECOND b_")).map((d: any) => d.name + d.inputSchema.type); // call`,
-		"unknown":  `return caught(() => env.tools.call("b_none"));`,
-		"lossy":    `return caught(() => env.tools.call("b_t", { x: [1, { y: NaN }] }));`,
-		"input":    `return caught(() => env.tools.call("b_t", "text"));`,
-		"together": `return Promise.all([1, 2, 3].map((x) => env.tools.call("b_t", { x })));`,
-		"b":        `return { got: input.x, names: Object.keys(env) };`,
+		"call":        `return env.tools.call("b_t", { x: 1 });`,
+		"dots":        `return env.tools.b.t({ x: 2 });`,
+		"flat":        `return env.tools.b_t({ x: 3 });`,
+		"word":        `return [await env.tools.constructor.t({}), await env.tools.constructor_t({})];`,
+		"constructor": `return "made";`,
+		"search":      `return (await env.tools.search("SECOND b_")).map((d: any) => d.name + d.inputSchema.type); // call`,
+		"unknown":     `return caught(() => env.tools.call("b_none"));`,
+		"lossy":       `return caught(() => env.tools.call("b_t", { x: [1, { y: NaN }] }));`,
+		"input":       `return caught(() => env.tools.call("b_t", "text"));`,
+		"together":    `return Promise.all([1, 2, 3].map((x) => env.tools.call("b_t", { x })));`,
+		"b":           `return { got: input.x, names: Object.keys(env) };`,
 
 		"pass":    `await env.tools.call("writes_t", {}, { env: { store: env.store } }); return env.store.get("k");`,
 		"rename":  `await env.tools.call("writes_t", {}, { env: { store: env.other } }); return env.other.get("k");`,
@@ -150,6 +153,8 @@ func TestTools(t *testing.T) {
 	for _, c := range []struct{ tool, want string }{
 		{"call", `{"got":1,"names":["tools"]}`},
 		{"dots", `{"got":2,"names":["tools"]}`},
+		{"flat", `{"got":3,"names":["tools"]}`},
+		{"word", `["made","made"]`},
 		{"search", `["b_tobject"]`},
 		{"unknown", `"not-found | not found: there is no tool \"b_none\""`},
 		{"lossy", `"undefined | input.x[1].y is NaN, which JSON cannot carry; write null, or text"`},

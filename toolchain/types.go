@@ -34,8 +34,9 @@ const EnvTypesMark = "// Written by `stile types`"
 // EnvTypes returns a TypeScript declaration file that gives `env` its type: one field for each binding, with its interface.
 // known, if not nil, has the embedder's interfaces, as [host.Host.WIT] does. Those that bindings name are declared, with the
 // interfaces whose types they mention. A binding of an unknown interface has the type unknown. A version after "@" in the name of an
-// interface is not compared. vars are the fields of env.vars; without any, env has no vars.
-func EnvTypes(bindings map[string]string, vars []string, known *abi.Resolve) string {
+// interface is not compared. types, which may be nil, are types of bindings that say more than
+// their interface, by the names of the bindings. vars are the fields of env.vars; without any, env has no vars.
+func EnvTypes(bindings, types map[string]string, vars []string, known *abi.Resolve) string {
 	handles := map[string]string{}
 	for kind, s := range sugars() {
 		handles[builtIn+kind] = s.Type
@@ -58,7 +59,7 @@ func EnvTypes(bindings map[string]string, vars []string, known *abi.Resolve) str
 	b.WriteString(EnvTypesMark + ": the bindings of the manifest.\nimport type { wit } from \"stile\";\n\ndeclare module \"stile\" {\n  interface Env {\n")
 	for _, name := range slices.Sorted(maps.Keys(bindings)) {
 		of, _, _ := strings.Cut(bindings[name], "@")
-		fmt.Fprintf(&b, "    readonly %s: %s;\n", fieldName(name), cmp.Or(handles[of], "unknown"))
+		fmt.Fprintf(&b, "    readonly %s: %s;\n", fieldName(name), cmp.Or(types[name], handles[of], "unknown"))
 	}
 	if len(vars) > 0 {
 		b.WriteString("    /** What a person configured: plain data. */\n    readonly vars: {\n")

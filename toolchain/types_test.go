@@ -125,7 +125,7 @@ func TestEnvTypes(t *testing.T) {
 		"odd":     "who:knows/what@1.0.0",
 		`q"uote`:  "stile:capability/kv@0.1.0",
 	}
-	golden(t, filepath.Join("testdata", "stile-env.d.ts"), EnvTypes(of, []string{"readonly team: string;", "readonly limit?: number;"}, parse(t, wit.Capability(), everything)))
+	golden(t, filepath.Join("testdata", "stile-env.d.ts"), EnvTypes(of, nil, []string{"readonly team: string;", "readonly limit?: number;"}, parse(t, wit.Capability(), everything)))
 }
 
 // TestParseSugar has files sugar.json that are missing or wrong. The error names the file and what it lacks.

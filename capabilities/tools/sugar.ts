@@ -9,8 +9,12 @@ interface CallOptions {
   env?: Record<string, object>;
 }
 
+// Every object has a `constructor`, and an extension or a tool can have that name.
+const words = { constructor: undefined };
+
 export default function tools(raw: Raw): object {
   const own: Record<string, unknown> = {
+    ...words,
     call: async (name: string, input: unknown = {}, { env = {} }: CallOptions = {}) => {
       const pending: Raw = ask(() => raw.start(name, toJson(input, "input"), passed(env)));
       await wait(pending.subscribe());
@@ -29,7 +33,7 @@ export default function tools(raw: Raw): object {
     describe: async (...names: string[]) => ask(() => raw.describe(names.flat())),
   };
   const call = own.call as (name: string, ...rest: unknown[]) => unknown;
-  const named = (make: (name: string) => unknown, target: object, own: any = {}) =>
+  const named = (make: (name: string) => unknown, target: object, own: any = words) =>
     new Proxy(target, {
       get: (_, name) => own[name] ?? (typeof name === "symbol" || name === "then" || name === "toJSON" ? undefined : make(name)),
     });

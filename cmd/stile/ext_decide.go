@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/internal/printable"
@@ -167,11 +169,32 @@ func (c *extApprove) Run(ctx context.Context, s *streams) error {
 		if c.Digest != "" && c.Digest != r.Digest {
 			return &lifecycle.DigestError{Release: r.ID}
 		}
+		if c.Yes {
+			if err := e.fixed(ctx, c.Request, r); err != nil {
+				return err
+			}
+		}
 		if r, err = e.approve(ctx, s, r, c.decisionFlags, c.Yes, c.Code); err != nil {
 			return err
 		}
 		return c.print(s, r)
 	})
+}
+
+// fixed refuses a name in place of a number if more than the bytes of the version decides what it may do: the same version can be requested
+// again, because the tools that it calls may do more.
+func (e *extensions) fixed(ctx context.Context, request string, r lifecycle.Release) error {
+	if request == fmt.Sprint(r.ID) {
+		return nil
+	}
+	v, err := e.Version(ctx, r.Digest)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(v.Manifest.Bindings, func(b extension.Binding) bool { _, ok := b.Grant.(capability.ToolCaller); return ok }) {
+		return usagef("%s calls tools of other extensions, which may do more since you looked; give the number of the request: stile ext approve %d --yes --digest ...", r.Name, r.ID)
+	}
+	return nil
 }
 
 // approve shows a person a release, asks, and approves what was shown.

@@ -257,7 +257,11 @@ func (c *extShow) Run(ctx context.Context, s *streams) error {
 		}
 		text := versionText(review, c.Full)
 		if waits := state.Pending; waits != nil && waits.ID != r.ID {
-			text += section("Waiting for approval", fmt.Sprintf("    request %d, with another version: stile ext diff %[1]d shows what it changes\n", waits.ID))
+			what := fmt.Sprintf("    request %d, with another version: stile ext diff %[1]d shows what it changes\n", waits.ID)
+			if waits.Digest == r.Digest {
+				what = fmt.Sprintf("    request %d, with the same version, because %s: stile ext show %[1]d shows what\n", waits.ID, line(waits.Reason, 200))
+			}
+			text += section("Waiting for approval", what)
 		}
 		if len(tools) > 0 {
 			text += section("How it does", statsText("    ", tools))

@@ -289,6 +289,11 @@ func (c *callFlags) call(
 	state.Configure(sandbox.Kind, n.sandbox)
 	state.Configure(tools.Kind, tools.Loader(func(ctx context.Context, files []string) (*tools.Toolbox, error) { return n.toolbox(ctx, state, files) }))
 	state.Configure(code.Kind, code.Evaluator(evaluate.New(evaluate.Options{Toolchain: n.toolchain}).Run))
+	for _, b := range bindings {
+		if _, ok := b.Grant.(capability.ToolCaller); ok {
+			return nil, usagef("the binding %s names tools of stored extensions; say where they are here, with --bind %[1]s=tools:FILE", b.Name)
+		}
+	}
 	env, err := state.Env(ctx, bindings)
 	if err != nil {
 		return nil, err

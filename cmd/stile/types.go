@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/toolchain"
 	"github.com/stilehost/stile/wit"
@@ -21,12 +22,13 @@ type typesCommand struct {
 	Manifests []string `arg:"" name:"manifest" help:"Manifests of the extensions that the types are for."`
 	Output    string   `short:"o" placeholder:"FILE" help:"File to write, or - for stdout. Default: stile-env.d.ts beside the first manifest."`
 	witFlag
+	scopeFlag
 	JSON bool `name:"json" help:"Print the name of the file as JSON."`
 }
 
 // Help implements kong.HelpProvider.
 func (*typesCommand) Help() string {
-	return `The file gives env its type: one field for each binding. Include it in the extension's tsconfig.json. If a folder has several extensions, name all their manifests: the file then has the bindings of all. The command replaces only files that it wrote itself, for manifests that you name again.
+	return `The file gives env its type: one field for each binding. Include it in the extension's tsconfig.json. If a folder has several extensions, name all their manifests: the file then has the bindings of all. The command replaces only files that it wrote itself, for manifests that you name again. The tools in bindings of the kind tools are those that an extension of the scope finds.
 
 Examples:
 
@@ -36,8 +38,12 @@ Examples:
 }
 
 // Run implements the command.
-func (c *typesCommand) Run(_ context.Context, s *streams) error {
-	interfaces, vars, err := c.bindings()
+func (c *typesCommand) Run(ctx context.Context, s *streams) error {
+	interfaces, vars, callers, err := c.bindings()
+	if err != nil {
+		return err
+	}
+	handles, err := c.tools(ctx, s, callers)
 	if err != nil {
 		return err
 	}
@@ -50,7 +56,7 @@ func (c *typesCommand) Run(_ context.Context, s *streams) error {
 		output = filepath.Join(filepath.Dir(c.Manifests[0]), "stile-env.d.ts")
 	}
 	of := namesFrom(output, c.Manifests)
-	_, types, _ := strings.Cut(toolchain.EnvTypes(interfaces, extension.VarTypes(vars), known), "\n")
+	_, types, _ := strings.Cut(toolchain.EnvTypes(interfaces, handles, extension.VarTypes(vars), known), "\n")
 	types = typesHead(of) + types
 	if output == "-" {
 		_, err = io.WriteString(s.out, types)
@@ -69,30 +75,57 @@ func (c *typesCommand) Run(_ context.Context, s *streams) error {
 	return err
 }
 
-// bindings returns the interfaces of the bindings of all manifests, by name, and their vars.
-func (c *typesCommand) bindings() (all map[string]string, vars []extension.Var, err error) {
+// tools returns the types of the bindings to other tools.
+func (c *typesCommand) tools(ctx context.Context, s *streams, callers []*extension.Manifest) (types map[string]string, err error) {
+	if len(callers) == 0 {
+		return nil, nil // the store of extensions is not needed
+	}
+	types = map[string]string{}
+	err = c.inScope(ctx, s, func(e *extensions, scope extension.Scope) error {
+		for _, m := range callers {
+			found, err := e.ToolTypes(ctx, scope, m)
+			if err != nil {
+				return err
+			}
+			for name, text := range found {
+				if before, ok := types[name]; ok && before != text {
+					return usagef("%s has another binding %s to tools than a manifest before it; rename one, or write a file for each manifest with -o", m.Name, name)
+				}
+				types[name] = text
+			}
+		}
+		return nil
+	})
+	return types, err
+}
+
+// bindings returns the interfaces of the bindings of all manifests, by name, and their vars. callers are the manifests that name tools of others.
+func (c *typesCommand) bindings() (all map[string]string, vars []extension.Var, callers []*extension.Manifest, err error) {
 	all = map[string]string{}
 	from := map[string]string{}
 	for _, file := range c.Manifests {
 		m, err := readManifest(file)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
+		}
+		if slices.ContainsFunc(m.Bindings, func(b extension.Binding) bool { _, ok := b.Grant.(capability.ToolCaller); return ok }) {
+			callers = append(callers, m)
 		}
 		for _, v := range m.Vars {
 			if at := slices.IndexFunc(vars, func(other extension.Var) bool { return other.Name == v.Name }); at < 0 {
 				vars = append(vars, v)
 			} else if before := vars[at]; before.TypeScript() != v.TypeScript() || (before.Default == nil) != (v.Default == nil) {
-				return nil, nil, usagef("%s has another var %s than a manifest before it; write a file for each manifest with -o", line(file, 200), v.Name)
+				return nil, nil, nil, usagef("%s has another var %s than a manifest before it; write a file for each manifest with -o", line(file, 200), v.Name)
 			}
 		}
 		for name, of := range extension.Known(m.Bindings) {
 			if before, ok := all[name]; ok && before != of {
-				return nil, nil, usagef("%s binds %s to %s, and %s to %s; rename one, or write a file for each manifest with -o", line(from[name], 200), name, before, line(file, 200), of)
+				return nil, nil, nil, usagef("%s binds %s to %s, and %s to %s; rename one, or write a file for each manifest with -o", line(from[name], 200), name, before, line(file, 200), of)
 			}
 			all[name], from[name] = of, file
 		}
 	}
-	return all, vars, nil
+	return all, vars, callers, nil
 }
 
 // namesFrom returns the paths of the manifests relative to the folder of a file, sorted.

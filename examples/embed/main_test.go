@@ -42,7 +42,7 @@ func TestTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, types, _ := strings.Cut(toolchain.EnvTypes(map[string]string{"crm": name}, nil, known), "\n")
+	_, types, _ := strings.Cut(toolchain.EnvTypes(map[string]string{"crm": name}, nil, nil, known), "\n")
 	if want := toolchain.EnvTypesMark + ": the bindings of \"lookup.json\".\n" + types; string(have) != want {
 		t.Errorf("stile-env.d.ts is not what `stile types lookup.json --wit contacts.wit` writes:\n%s", want)
 	}

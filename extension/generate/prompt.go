@@ -53,7 +53,7 @@ func readExample(name string) example {
 func (r *Request) ask() string {
 	types := r.Types
 	if types == "" && len(r.Bindings) > 0 {
-		types = toolchain.EnvTypes(extension.Known(r.Bindings), nil, nil)
+		types = toolchain.EnvTypes(extension.Known(r.Bindings), nil, nil, nil)
 	}
 	bindings := make(map[string]extension.Binding, len(r.Bindings))
 	for _, b := range r.Bindings {

@@ -48,6 +48,9 @@ type active struct {
 	ctx   context.Context // ends when the release is revoked
 	end   context.CancelCauseFunc
 
+	covering sync.Mutex
+	covered  map[*capability.Callee]covered // by the callees in its bindings
+
 	indexing sync.Once // makes index
 	index    *toolsearch.Index
 
@@ -284,6 +287,9 @@ func (a *active) read(ctx context.Context, c *sqlite.Conn, kinds capability.Set)
 		a.tools = r.Tools
 		a.manifest, _, err = r.manifest(ctx, c, kinds)
 	}
+	if err == nil {
+		a.manifest.Bindings, err = bindingsOf(ctx, c, kinds, a.id, a.manifest)
+	}
 	return err
 }
 
@@ -295,7 +301,7 @@ func (m *Manager) environment(ctx context.Context, a *active) (env host.Env, mad
 	if a.env == nil {
 		limited := *a.manifest
 		limited.Bindings, _ = m.policy.Load().Limit(a.manifest.Bindings)
-		env, err := m.options.State.Env(ctx, m.withDefaults(limited.Own(a.scope)))
+		env, err := m.options.State.Env(ctx, m.withCalls(a, m.withDefaults(limited.Own(a.scope))))
 		if err != nil {
 			return nil, 0, err
 		}

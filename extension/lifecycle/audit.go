@@ -21,7 +21,8 @@ type Entry struct {
 	// At has milliseconds.
 	At time.Time `json:"at,omitzero"`
 	// Kind is "write", "refuse", "generate", "approve", "deny", "withdraw", "rollback", "revoke", "remove", "quarantine", "archive",
-	// "configure", "forget", "trim", "answer", "input" or "call".
+	// "configure", "forget", "trim", "answer", "input", "ask" or "call". With "ask", the host requests a version again, because what it calls
+	// of others may do more.
 	Kind string `json:"kind"`
 	// By is who acted: "agent:NAME", "user:NAME", "policy" or "host".
 	By string `json:"by"`
@@ -53,6 +54,7 @@ const (
 	ViaCommand     = "command"  // a command line alone
 	ViaWeb         = "web"
 	ViaMCP         = "mcp"
+	ViaTool        = "tool:"        // before the scope and the full name of the tool that made the call, as in tool:shared/notes_tidy
 	ViaElicitation = "elicitation:" // before the name of the client that asked its person
 )
 

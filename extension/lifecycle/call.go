@@ -78,6 +78,8 @@ type Call struct {
 	Limits host.Limits
 	// Allowed, when not nil, is called right before the call begins. Its error ends the call before anything has run.
 	Allowed func() error
+
+	pin *pin // set by a tool that calls it
 }
 
 // UnknownToolError reports a call of a tool that this viewer cannot see.
@@ -156,15 +158,24 @@ func (m *Manager) enter() error {
 	return nil
 }
 
-// begin finds the offer of a tool, and counts a call of its release.
-func (m *Manager) begin(v Viewer, tool string) (offer, bool) {
+// begin finds the offer of a call, and counts a call of its release.
+func (m *Manager) begin(c Call) (offer, bool) {
 	m.mu.RLock() // with the lock, reload knows every call of a release that it removes from the offers
 	defer m.mu.RUnlock()
-	o, ok := m.find(v, tool)
+	o, ok := m.offerOf(c)
 	if ok {
 		o.release.calls.Add(1)
 	}
 	return o, ok
+}
+
+// offerOf returns the offer of a call. The caller holds m.mu.
+func (m *Manager) offerOf(c Call) (offer, bool) {
+	if c.pin == nil {
+		return m.find(c.Viewer, c.Tool)
+	}
+	o, ok := m.offers[c.pin.scope][c.Tool]
+	return o, ok && o.release.manifest.Name == c.pin.extension
 }
 
 // find returns the offer of a tool in the narrowest scope that the viewer sees. The caller holds m.mu.
@@ -248,7 +259,7 @@ func (m *Manager) still(ctx context.Context, c Call, o offer, made int, vars *va
 		return err
 	}
 	m.mu.RLock()
-	now, _ := m.find(c.Viewer, c.Tool)
+	now, _ := m.offerOf(c)
 	m.mu.RUnlock()
 	if now.release != a {
 		return errAnother
@@ -286,8 +297,10 @@ func (m *Manager) prepare(ctx context.Context, c Call) (s *started, err error) {
 		}
 	}()
 	err = m.Refresh(ctx)
-	o, ok := m.begin(c.Viewer, c.Tool)
+	o, ok := m.begin(c)
 	switch {
+	case !ok && err == nil && c.pin != nil:
+		return s, c.pin.gone()
 	case !ok && err == nil:
 		return s, &UnknownToolError{printable.Short(c.Tool, 100)}
 	case !ok:
@@ -299,15 +312,21 @@ func (m *Manager) prepare(ctx context.Context, c Call) (s *started, err error) {
 	if err = cmp.Or(a.cause(), err); err != nil { // first the cause, which may exist in this process only
 		return s, err
 	}
-	s.breaker = a.breaker(broken{o.tool.Name, c.Viewer})
+	s.breaker = a.breaker(broken{o.tool.Name, c.Viewer, c.pin.by()})
 	if err := s.breaker.check(m.options.Now(), c.Tool); err != nil {
 		return s, err
 	}
 	if reason := a.quarantined(); reason != "" {
 		return s, &QuarantinedError{a.manifest.Name, reason}
 	}
+	if c.pin != nil {
+		if err := c.pin.check(ctx, c.Tool, a); err != nil {
+			return s, err
+		}
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(a.ctx, func() { cancel(a.cause()) }) //nolint:contextcheck // the release's context ends the call's
+	ctx = context.WithValue(ctx, startedKey{}, s)
 	s.ctx, s.drops = ctx, append(s.drops, func() { stop(); cancel(nil) })
 
 	component, done, err := m.load(ctx, a, c.Viewer.String())

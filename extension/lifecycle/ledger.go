@@ -210,8 +210,9 @@ func message(err error) string {
 // broken is the key of a breaker: a tool and one of its callers. That caller's input may be the cause of the failures, so other
 // callers are not affected.
 type broken struct {
-	tool string
-	by   Viewer
+	tool    string
+	by      Viewer
+	through string // the extension that calls it for the viewer, if any
 }
 
 // breaker pauses a tool that fails again and again.

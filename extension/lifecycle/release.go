@@ -113,6 +113,9 @@ func releaseIn(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name 
 
 // commit stores a draft that passed all stages, in one transaction with the policy's decision. Only large objects are written before.
 func (b *build) commit(ctx context.Context) error {
+	if problems, err := b.resolveCallees(ctx); err != nil || len(problems) > 0 { // others may have changed them during the build
+		return cmp.Or(err, error(&extension.ProblemsError{Stage: extension.StagePolicy, Problems: problems}))
+	}
 	now := b.options.Now()
 	b.options.Follow(b.setPolicy)
 	objects := b.version.objects(b.wasm)
@@ -159,7 +162,7 @@ func (b *build) store(ctx context.Context, objects []stored, now time.Time) erro
 		if err := b.decide(ctx); err != nil {
 			return err
 		}
-		if b.before != nil && b.before.Digest == v.Digest && b.active.Quarantine == "" {
+		if b.before != nil && b.before.Digest == v.Digest && b.active.Quarantine == "" && calleesText(b.approved) == calleesText(b.called.bindings) {
 			b.written.Release, b.written.Unchanged = b.active, true
 			return audit(ctx, c, now, written(d, v, b.active.ID))
 		}
@@ -183,7 +186,7 @@ func (b *build) store(ctx context.Context, objects []stored, now time.Time) erro
 		if err := v.put(ctx, c, text, objects, before); err != nil {
 			return err
 		}
-		d.verdict = b.decision
+		d.verdict, d.asked = b.decision, b.called.bindings
 		r, err := b.ask(ctx, c, d, v, now)
 		if err != nil {
 			return err
@@ -214,13 +217,18 @@ func refusedBefore(ctx context.Context, c *sqlite.Conn, r Release) (refused bool
 // ask makes a pending release. It withdraws an earlier pending one of the same author, unless it is the same version. Requests of
 // other authors stay, because no author may hide another's request from a person.
 func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, now time.Time) (r Release, err error) {
+	calls, by := calleesText(d.asked), cmp.Or(d.by, d.Author)
 	const own = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND author = ? AND state = 'pending'"
 	pending, err := scanRelease(c.Row(ctx, own, d.Scope.String(), v.Manifest.Name, d.Author).Scan)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return r, err
 	}
 	if err == nil {
-		if pending.Digest == v.Digest {
+		before, err := calleesIn(ctx, c, pending.ID)
+		if err != nil {
+			return r, err
+		}
+		if pending.Digest == v.Digest && before == calls {
 			const query = "UPDATE release SET signer = ifnull(nullif(?, ''), signer), reason = ifnull(nullif(?, ''), reason) WHERE id = ?"
 			if _, err := c.Exec(ctx, query, cut(d.Signer), cut(d.reason), pending.ID); err != nil {
 				return r, err
@@ -230,7 +238,7 @@ func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, 
 			}
 			return releaseByID(ctx, c, pending.ID)
 		}
-		if _, err := m.end(ctx, c, pending, Withdrawn, Decision{By: d.Author, Via: d.Via}, "withdraw"); err != nil {
+		if _, err := m.end(ctx, c, pending, Withdrawn, Decision{By: by, Via: d.Via}, "withdraw"); err != nil {
 			return r, err
 		}
 	}
@@ -259,7 +267,7 @@ func (m *Manager) ask(ctx context.Context, c *sqlite.Conn, d Draft, v *Version, 
 	if _, err := c.Exec(ctx, "INSERT INTO tool (release, full_name, name) SELECT ?, key, value FROM json_each(?)", id, string(text)); err != nil {
 		return r, err
 	}
-	if err := audit(ctx, c, now, written(d, v, id)); err != nil {
+	if err := errors.Join(putCallees(ctx, c, id, calls), audit(ctx, c, now, written(d, v, id))); err != nil {
 		return r, err
 	}
 	if err := m.change(ctx, c); err != nil {
@@ -274,6 +282,9 @@ func written(d Draft, v *Version, release int64) Entry {
 	e := Entry{
 		Kind: "write", By: d.Author, Via: d.Via, Scope: d.Scope.String(), Extension: v.Manifest.Name, Release: release, Digest: v.Digest,
 		Signer: d.Signer, Reason: d.reason,
+	}
+	if d.by != "" {
+		e.Kind, e.By = "ask", d.by
 	}
 	if d.verdict.Verdict == policy.Pending {
 		e.Line, e.Reason = d.verdict.Line, cmp.Or(d.reason, d.verdict.Reason)
@@ -296,7 +307,7 @@ func (m *Manager) activate(ctx context.Context, c *sqlite.Conn, r Release, v *Ve
 	if _, err := c.Exec(ctx, query, at, cut(d.By), line, cut(d.Reason), r.ID); err != nil {
 		return r, err
 	}
-	if err := m.checkDefinitions(ctx, c, r.Scope); err != nil {
+	if err := errors.Join(m.checkDefinitions(ctx, c, r.Scope), dropCallees(ctx, c, r.Scope.String(), r.Name)); err != nil {
 		return r, err
 	}
 	e := Entry{Kind: kind, By: d.By, Via: d.Via, Scope: r.Scope.String(), Extension: r.Name, Release: r.ID, Digest: r.Digest, Line: line, Reason: d.Reason}
@@ -321,16 +332,17 @@ func (m *Manager) Approve(ctx context.Context, d Decision) (r Release, err error
 			return r, err
 		}
 		// Since the request, the names of its tools may have been taken.
-		if err := errors.Join(m.allowed(r.Scope, v), checkNames(ctx, c, v.Manifest, r.Scope, "")); err != nil {
+		asked, err := bindingsOf(ctx, c, m.options.Kinds, r.ID, v.Manifest)
+		if err := errors.Join(err, m.allowed(r.Scope, asked), checkNames(ctx, c, v.Manifest, r.Scope, "")); err != nil {
 			return r, err
 		}
 		return m.activate(ctx, c, r, v, d, "approve", "", m.options.Now())
 	})
 }
 
-// allowed returns a *[PolicyError] if no person may approve a version.
-func (m *Manager) allowed(scope extension.Scope, v *Version) error {
-	if d := m.policy.Load().Decide(policy.Request{Scope: scope, Asked: v.Manifest.Bindings}); d.Verdict == policy.Refused {
+// allowed returns a *[PolicyError] if no person may approve what is asked for.
+func (m *Manager) allowed(scope extension.Scope, asked []extension.Binding) error {
+	if d := m.policy.Load().Decide(policy.Request{Scope: scope, Asked: asked}); d.Verdict == policy.Refused {
 		return &PolicyError{d.Reason, d.Line}
 	}
 	return nil
@@ -499,14 +511,19 @@ func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, dig
 			if v, err = load(digest); err != nil {
 				return before, err
 			}
+			// It calls what it could call when it was active. If those do more now, it asks again.
+			asked, err := bindingsOf(ctx, c, m.options.Kinds, before.ID, v.Manifest)
+			if err != nil {
+				return before, err
+			}
 			// Other extensions may have taken its names and its place since.
-			if err := errors.Join(m.allowed(scope, v), checkNames(ctx, c, v.Manifest, scope, ""), m.checkRoom(ctx, c, scope, name)); err != nil {
+			if err := errors.Join(m.allowed(scope, asked), checkNames(ctx, c, v.Manifest, scope, ""), m.checkRoom(ctx, c, scope, name)); err != nil {
 				return before, err
 			}
 			if v.Component == "" && built == nil {
 				return before, errNotBuilt
 			}
-			r, err := m.ask(ctx, c, Draft{Scope: scope, Author: d.By, Via: d.Via, Signer: before.Signer}, v, m.options.Now())
+			r, err := m.ask(ctx, c, Draft{Scope: scope, Author: d.By, Via: d.Via, Signer: before.Signer, asked: asked}, v, m.options.Now())
 			if err != nil {
 				return r, err
 			}
@@ -546,7 +563,9 @@ func (m *Manager) Promote(ctx context.Context, from, to extension.Scope, name, a
 	if !from.Narrower(to) {
 		return Release{}, fmt.Errorf("%s is not a wider scope than %s", to, from)
 	}
-	return m.act(ctx, func(c *sqlite.Conn, load func(string) (*Version, error)) (Release, error) {
+	var called resolved // of the version
+	var of *Version
+	promote := func(c *sqlite.Conn, load func(string) (*Version, error)) (Release, error) {
 		r, err := releaseIn(ctx, c, from, name, Active)
 		if err != nil {
 			return r, err
@@ -555,12 +574,24 @@ func (m *Manager) Promote(ctx context.Context, from, to extension.Scope, name, a
 		if err != nil {
 			return r, err
 		}
+		if of == nil || of.Digest != v.Digest {
+			of = v
+			return r, errUnresolved
+		}
 		if err := m.checkRoom(ctx, c, to, name); err != nil {
 			return r, err
 		}
-		d := Draft{Scope: to, Author: author, Via: via, Signer: r.Signer, reason: "promoted from " + from.String()}
+		if problems := called.all(); len(problems) > 0 {
+			return r, &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems}
+		}
+		d := Draft{Scope: to, Author: author, Via: via, Signer: r.Signer, reason: "promoted from " + from.String(), asked: called.bindings}
 		return m.ask(ctx, c, d, v, m.options.Now())
-	})
+	}
+	r, err := m.act(ctx, promote)
+	for ; errors.Is(err, errUnresolved); r, err = m.act(ctx, promote) {
+		called = m.resolveTools(to, of.Manifest, of.manifest)
+	}
+	return r, err
 }
 
 // act changes releases. When it returns, this process has seen the change.
@@ -573,5 +604,5 @@ func (m *Manager) act(ctx context.Context, do func(c *sqlite.Conn, load func(dig
 		return Release{}, err
 	}
 	m.options.step("committed")
-	return r, m.Refresh(context.WithoutCancel(ctx))
+	return r, m.changedTools(context.WithoutCancel(ctx))
 }

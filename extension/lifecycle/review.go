@@ -35,6 +35,7 @@ type Review struct {
 
 // Review returns what a person reviews before a decision about a release.
 func (m *Manager) Review(ctx context.Context, id int64) (review Review, err error) {
+	var before, asked []extension.Binding
 	err = m.db.View(ctx, func(c *sqlite.Conn) error {
 		r, err := releaseByID(ctx, c, id)
 		if err != nil {
@@ -42,6 +43,9 @@ func (m *Manager) Review(ctx context.Context, id int64) (review Review, err erro
 		}
 		review = Review{Release: r}
 		if review.Version, err = loadVersion(ctx, c, m.options.Kinds, r.Digest); err != nil {
+			return err
+		}
+		if asked, err = bindingsOf(ctx, c, m.options.Kinds, r.ID, review.Version.Manifest); err != nil {
 			return err
 		}
 		set, err := varsIn(ctx, c, r.Scope, r.Name)
@@ -55,18 +59,16 @@ func (m *Manager) Review(ctx context.Context, id int64) (review Review, err erro
 		} else if err != nil {
 			return err
 		}
-		review.Before, err = loadVersion(ctx, c, m.options.Kinds, current.Digest)
+		if review.Before, err = loadVersion(ctx, c, m.options.Kinds, current.Digest); err != nil {
+			return err
+		}
+		before, err = bindingsOf(ctx, c, m.options.Kinds, current.ID, review.Before.Manifest)
 		return err
 	})
 	if err != nil {
 		return Review{}, err
 	}
-	asked := review.Version.Manifest.Bindings
 	review.Granted, review.Cut = m.policy.Load().Limit(asked)
-	var before []extension.Binding
-	if review.Before != nil {
-		before = review.Before.Manifest.Bindings
-	}
 	review.Changes = extension.Difference(before, asked)
 	review.Code = Diff(review.Before, review.Version)
 	return review, nil

@@ -260,6 +260,15 @@ CREATE TABLE var (
 	value     TEXT NOT NULL,
 	PRIMARY KEY (scope, extension, name)
 ) STRICT, WITHOUT ROWID;
+`, `
+-- What a release may call of other extensions, as it was decided: JSON, see the type calleeRecord. What was withdrawn or removed never comes back.
+CREATE TABLE callee (
+	release INTEGER PRIMARY KEY REFERENCES release ON DELETE CASCADE,
+	callees TEXT    NOT NULL
+) STRICT;
+CREATE TRIGGER release_without_callees AFTER UPDATE OF state ON release WHEN new.state IN ('withdrawn', 'removed') BEGIN
+	DELETE FROM callee WHERE release = new.id;
+END;
 `}}
 
 // DamagedError reports a part of the store that something else changed.

@@ -79,7 +79,7 @@ func (b *build) tree() (fs.FS, string) {
 func (b *build) checkTypes(ctx context.Context) error {
 	b.worked = true
 	return b.options.Types.Check(ctx, typecheck.Request{
-		Files: b.seen.Files, Entry: b.seen.Entry, Bindings: extension.Known(b.withDefaults(b.seen.Manifest.Bindings)), AnyBinding: !b.bound, Vars: extension.VarTypes(b.seen.Manifest.Vars),
+		Files: b.seen.Files, Entry: b.seen.Entry, Bindings: extension.Known(b.withDefaults(b.seen.Manifest.Bindings)), AnyBinding: !b.bound, Types: b.called.toolTypes(), Vars: extension.VarTypes(b.seen.Manifest.Vars),
 		WIT: b.options.Host.WIT(), Progress: b.draft.Working,
 	})
 }
@@ -138,4 +138,17 @@ func (b *build) unchanged(ctx context.Context) bool {
 		return nil
 	})
 	return err == nil && same
+}
+
+// resolveCallees finds out what the draft calls of other extensions, and what is wrong with that. A pack may come before the extensions that it
+// calls: who approves it sees that there are none.
+func (b *build) resolveCallees(ctx context.Context) ([]extension.Problem, error) {
+	if err := b.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	b.called = b.resolveTools(b.draft.Scope, b.manifest, b.draft.Manifest)
+	if b.draft.packed {
+		return b.called.problems, nil
+	}
+	return b.called.all(), nil
 }

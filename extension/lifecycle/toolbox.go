@@ -44,9 +44,15 @@ func forCaller(name string, err error) error {
 	var quarantined *QuarantinedError
 	var broken *BrokenError
 	var unknown *UnknownToolError
+	var uncovered *uncoveredError
+	var gone *goneError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &uncovered):
+		return abi.Deny(uncovered.denial)
+	case errors.As(err, &gone):
+		return abi.Errorf(abi.CodeUnavailable, "%s: %v", name, gone)
 	case errors.As(err, &revoked), errors.As(err, &quarantined), errors.As(err, &broken):
 		return abi.Errorf(abi.CodeUnavailable, "%s: %v", name, err)
 	case errors.As(err, &unknown):

@@ -64,8 +64,10 @@ type Draft struct {
 	lock       []byte // of a pack
 	reason     string // why it is requested, if known
 	verdict    policy.Decision
-	generation *Generation // the generation that it comes from
-	tried      bool        // it is tested, and nothing is kept
+	generation *Generation         // the generation that it comes from
+	tried      bool                // it is tested, and nothing is kept
+	asked      []extension.Binding // what it asks for, with what its patterns of tools mean
+	by         string              // who asks, if not its author
 }
 
 // Release is a version in a scope, and its outcome.
@@ -98,6 +100,8 @@ type Written struct {
 	Unchanged bool
 	// Changes are the differences of its authority from that of the active version, or from none.
 	Changes []extension.Change
+	// Asked is what it asks for, with what its patterns of tools mean in its scope.
+	Asked []extension.Binding
 	// Cut is what the operator's ceiling removes from the request.
 	Cut []extension.Change
 	// Why says why the policy leaves it to a person. It is empty otherwise.
@@ -127,7 +131,7 @@ func (m *Manager) Write(ctx context.Context, d Draft) (*Written, error) {
 		m.loaded.put(b.version.Digest, b.component, memoryOf(b.wasm, b.version.Tools))
 		b.component = nil
 	}
-	return b.written, m.Refresh(context.WithoutCancel(ctx))
+	return b.written, m.changedTools(context.WithoutCancel(ctx))
 }
 
 // Try takes a draft through the stages up to its tests, and returns their results. It keeps nothing: no version, no release, and no line
@@ -208,15 +212,18 @@ type build struct {
 
 	author    extension.Scope
 	version   *Version
-	seen      *Version         // what static checks can look at, also if the manifest is not valid
-	bound     bool             // the bindings of seen are known
-	worked    bool             // something took more than reading the draft
-	derived   *inspect.Derived // if any
+	manifest  *extension.Manifest // or what could be read of it
+	seen      *Version            // what static checks can look at, also if the manifest is not valid
+	bound     bool                // the bindings of seen are known
+	worked    bool                // something took more than reading the draft
+	derived   *inspect.Derived    // if any
 	source    toolchain.Source
 	wasm      []byte
 	component *host.Component
-	active    Release  // if any
-	before    *Version // the active one, if any
+	active    Release             // if any
+	before    *Version            // the active one, if any
+	approved  []extension.Binding // of the active one
+	called    resolved            // what it calls of other extensions
 	decision  policy.Decision
 }
 
@@ -240,6 +247,7 @@ func (b *build) validate(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
+	b.manifest = m
 	v := &Version{
 		Manifest: m, manifest: slices.Clone(b.draft.Manifest), Files: maps.Clone(b.draft.Files), Entry: b.draft.Entry,
 		Created: b.options.Now(), Author: b.draft.Author,
@@ -268,6 +276,13 @@ func (b *build) validate(ctx context.Context) error {
 		b.derived, wrong = inspect.Check(v.Source(), v.Entry, m.Tools)
 		problems = append(problems, wrong...)
 	}
+	if b.bound {
+		wrong, err := b.resolveCallees(ctx)
+		if err != nil {
+			return err
+		}
+		problems = append(problems, wrong...)
+	}
 	if len(problems) > 0 {
 		return &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems}
 	}
@@ -281,7 +296,7 @@ func (b *build) validate(ctx context.Context) error {
 
 // look finds the active version.
 func (b *build) look(ctx context.Context, c *sqlite.Conn, load func(digest string) (*Version, error)) (err error) {
-	b.before = nil
+	b.before, b.approved = nil, nil
 	b.active, err = releaseIn(ctx, c, b.draft.Scope, b.version.Manifest.Name, Active)
 	if notFound := (*NotFoundError)(nil); errors.As(err, &notFound) {
 		return nil
@@ -291,6 +306,9 @@ func (b *build) look(ctx context.Context, c *sqlite.Conn, load func(digest strin
 	b.before, err = load(b.active.Digest)
 	if damaged := (*DamagedError)(nil); errors.As(err, &damaged) {
 		return nil // treat the replacement like a first version
+	}
+	if err == nil {
+		b.approved, err = bindingsOf(ctx, c, b.options.Kinds, b.active.ID, b.before.Manifest)
 	}
 	return err
 }
@@ -569,7 +587,7 @@ func (m *Manager) trial(ctx context.Context, c *host.Component, v *Version) ([]t
 
 // decide asks the policy.
 func (b *build) decide(context.Context) error {
-	r := policy.Request{Scope: b.draft.Scope, Author: b.author, Asked: b.version.Manifest.Bindings, NoSource: !b.version.HasSource()}
+	r := policy.Request{Scope: b.draft.Scope, Author: b.author, Asked: b.called.bindings, NoSource: !b.version.HasSource()}
 	for _, p := range b.version.Packages {
 		if p.Undeclared {
 			r.Undeclared = append(r.Undeclared, p.Name)
@@ -577,7 +595,7 @@ func (b *build) decide(context.Context) error {
 	}
 	var before []extension.Binding
 	if b.before != nil {
-		before = b.before.Manifest.Bindings
+		before = b.approved
 		if b.author == b.draft.Scope { // no author inherits the trust in another
 			r.Approved = append([]extension.Binding{}, before...) // nil would say that none is active
 			for _, p := range b.before.Packages {
@@ -587,7 +605,7 @@ func (b *build) decide(context.Context) error {
 			}
 		}
 	}
-	b.written.Changes = extension.Difference(before, r.Asked)
+	b.written.Asked, b.written.Changes = r.Asked, extension.Difference(before, r.Asked)
 	b.decision = b.policy.Load().Decide(r)
 	b.written.Cut, b.written.Why = b.decision.Cut, ""
 	if b.decision.Verdict == policy.Pending {

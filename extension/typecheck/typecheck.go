@@ -125,6 +125,8 @@ type Request struct {
 	Entry string
 	// Bindings are the bindings in env, names with their interfaces, as in toolchain.Source.
 	Bindings map[string]string
+	// Types are the types of bindings that say more than their interfaces, as in toolchain.EnvTypes.
+	Types map[string]string
 	// Vars are the fields of env.vars in TypeScript, as in toolchain.EnvTypes.
 	Vars []string
 	// AnyBinding is set if the bindings are not known: env then has every name, of the type any.
@@ -158,7 +160,7 @@ func (c *Checker) Check(ctx context.Context, r Request) error {
 	if size > maxSource {
 		return tooComplex(r.Entry, fmt.Sprintf("the files have %d KiB, and %d are checked at most", size>>10, maxSource>>10))
 	}
-	env := toolchain.EnvTypes(r.Bindings, r.Vars, r.WIT)
+	env := toolchain.EnvTypes(r.Bindings, r.Types, r.Vars, r.WIT)
 	if r.AnyBinding {
 		env = `import type {} from "stile"; declare module "stile" { interface Env { readonly [name: string]: any } }`
 	}

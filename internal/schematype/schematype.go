@@ -74,6 +74,9 @@ func (s *Schema) Field(name string) (*Schema, bool) {
 	return nil, false
 }
 
+// Requires reports whether an object of the schema must have a field.
+func (s *Schema) Requires() bool { return len(list(object(s.at)["required"])) > 0 }
+
 // Type returns the TypeScript type of the values that the schema admits. less reports whether it shows less than the schema says. A type of
 // more than 256 KiB is "any".
 func (s *Schema) Type(d Detail) (text string, less bool) {

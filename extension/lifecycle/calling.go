@@ -1,0 +1,379 @@
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/tools"
+	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/policy"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+// calling is a binding of a release to the tools of others.
+type calling struct {
+	*Manager
+	caller *active
+	rights capability.ToolCaller
+	names  []string // of the tools that it may call
+
+	asking sync.Mutex
+	asked  map[*active]error // callees that may do more than was approved
+
+	finding    sync.Mutex
+	generation int64 // of catalog
+	catalog    *tools.Catalog
+}
+
+// opens opens the binding for a release.
+type opens struct {
+	capability.ToolCaller
+	box *tools.Toolbox
+}
+
+// Open implements [capability.Opener].
+func (o opens) Open(context.Context, *capability.Site) (abi.Capability, error) { return o.box, nil }
+
+// withCalls returns the bindings of a release with those to other tools ready to open.
+func (m *Manager) withCalls(a *active, bindings []extension.Binding) []extension.Binding {
+	bindings = slices.Clone(bindings)
+	for i, b := range bindings {
+		g, ok := patternsOf(b)
+		if !ok {
+			continue
+		}
+		c := &calling{Manager: m, caller: a, rights: g, asked: map[*active]error{}}
+		for _, callee := range g.Callees() {
+			c.names = append(c.names, callee.Tools...)
+		}
+		slices.Sort(c.names)
+		box, err := tools.New(tools.Options{Resolve: c.resolve, Finder: c})
+		if err != nil {
+			panic(err) // Resolve is there
+		}
+		bindings[i].Grant = opens{g, box}
+	}
+	return bindings
+}
+
+// resolve finds a tool that the binding may call.
+func (c *calling) resolve(name string) (tools.Func, error) {
+	switch callee := c.callee(name); {
+	case callee != nil:
+		return c.start, nil
+	case !c.rights.Names(name):
+		return nil, c.rights.Unnamed(name)
+	}
+	c.Manager.mu.RLock()
+	_, there := c.callable(c.caller.scope, c.caller.manifest.Name, name)
+	c.Manager.mu.RUnlock()
+	if !there {
+		return nil, abi.Errorf(abi.CodeNotFound, "tool %q; the binding can call: %s", printable.Short(name, 64), printable.Short(strings.Join(c.names, ", "), 1000))
+	}
+	return nil, abi.Deny(abi.Denial{
+		Operation: "call " + name,
+		Reason:    fmt.Sprintf("the tool came after the approval of %s, which does not cover it: write %[1]s again, so that a person can approve it", c.caller.manifest.Name),
+	})
+}
+
+// callee returns the extension whose tool the binding may call by a full name. It is nil if there is none.
+func (c *calling) callee(tool string) *capability.Callee {
+	callees := c.rights.Callees()
+	for i, callee := range callees {
+		if _, ok := slices.BinarySearch(callee.Tools, tool); ok {
+			return &callees[i]
+		}
+	}
+	return nil
+}
+
+// startedKey is the key of the call that a context belongs to.
+type startedKey struct{}
+
+// start starts a tool for the caller's code, as a [tools.Func].
+func (c *calling) start(ctx context.Context, name string, input []byte, env map[string]abi.Capability, done func([]byte, error)) {
+	by, ok := ctx.Value(startedKey{}).(*started)
+	if !ok {
+		done(nil, fmt.Errorf("%s: its caller is not a call of an extension", name))
+		return
+	}
+	if len(env) > 0 {
+		done(nil, abi.Errorf(abi.CodeInvalid, "%s: it has the approved bindings, and accepts no others", name))
+		return
+	}
+	callee := c.callee(name)
+	scope, err := extension.ParseScope(callee.Scope)
+	if err != nil {
+		done(nil, err)
+		return
+	}
+	call := Call{
+		Viewer: by.call.Viewer, Tool: name, Input: input, By: by.call.By, Allowed: by.call.Allowed, pin: &pin{c, scope, callee.Extension},
+		Via: ViaTool + by.offer.release.scope.String() + "/" + extension.ToolName(by.offer.release.manifest.Name, by.offer.tool.Name),
+	}
+	if log := by.call.Log; log != nil {
+		call.Log = func(level capability.Level, message string) { log(level, name+": "+message) }
+	}
+	c.Start(ctx, call, func(r host.Result, err error) { done(r.Output, forCaller(name, err)) })
+}
+
+// Search implements [tools.Finder] with the tools that the binding may call and that are there.
+func (c *calling) Search(query string, limit int) []tools.Description {
+	c.finding.Lock()
+	defer c.finding.Unlock()
+	c.Manager.mu.RLock()
+	now := c.Manager.generation
+	c.Manager.mu.RUnlock()
+	if c.catalog == nil || c.generation != now {
+		var all []tools.Description
+		for _, name := range c.names {
+			if d, ok := c.Find(name); ok {
+				all = append(all, d)
+			}
+		}
+		c.catalog, c.generation = tools.NewCatalog(all), now
+	}
+	return c.catalog.Search(query, limit)
+}
+
+// Find implements [tools.Finder].
+func (c *calling) Find(name string) (tools.Description, bool) {
+	callee := c.callee(name)
+	if callee == nil {
+		return tools.Description{}, false
+	}
+	scope, err := extension.ParseScope(callee.Scope)
+	if err != nil {
+		return tools.Description{}, false
+	}
+	c.Manager.mu.RLock()
+	defer c.Manager.mu.RUnlock()
+	o, ok := c.offerOf(Call{Tool: name, pin: &pin{c, scope, callee.Extension}})
+	if !ok || o.release.quarantined() != "" {
+		return tools.Description{}, false
+	}
+	return described(name, o.tool.Description, o.tool.InputSchema), true
+}
+
+// pin is what a call of a tool by another one is bound to.
+type pin struct {
+	*calling
+	scope     extension.Scope
+	extension string
+}
+
+// by names the extension that calls.
+func (p *pin) by() string {
+	if p == nil {
+		return ""
+	}
+	return p.caller.scope.String() + "/" + p.caller.manifest.Name
+}
+
+// gone reports that what was approved is not there.
+func (p *pin) gone() error {
+	return &goneError{fmt.Sprintf("%s in %s, which %s may call, is no longer active or no longer has the tool", p.extension, p.scope, p.caller.manifest.Name)}
+}
+
+// goneError reports a callee that is not there.
+type goneError struct{ text string }
+
+func (e *goneError) Error() string { return e.text }
+
+// uncoveredError reports a callee that may do more than the approval of its caller says.
+type uncoveredError struct{ denial abi.Denial }
+
+func (e *uncoveredError) Error() string { return e.denial.Text() }
+
+// check returns an error if a release of the callee may do more than the caller's approval says. It has the caller ask again then.
+func (p *pin) check(ctx context.Context, tool string, callee *active) error {
+	if p.caller.covers(p.rights, callee) {
+		return nil
+	}
+	p.asking.Lock()
+	defer p.asking.Unlock()
+	if p.asked[callee] == nil {
+		asked, err := p.askFor(ctx, p.caller)
+		if err != nil {
+			return err
+		}
+		d := abi.Denial{Operation: "call " + tool, Reason: fmt.Sprintf("%s in %s may do more now than when %s was approved", p.extension, p.scope, p.caller.manifest.Name)}
+		switch asked.State {
+		case Pending:
+			d.Reason += fmt.Sprintf(": a person must approve request %d, which `stile ext show %[1]d` shows", asked.ID)
+		case Active:
+			d.Reason += ", and the policy has approved that: call it again"
+		default:
+			d.Reason += fmt.Sprintf(": write %s again, so that a person can approve it", p.caller.manifest.Name)
+		}
+		p.asked = map[*active]error{callee: &uncoveredError{d}} // the last one is enough: others ask, and find their request
+	}
+	return p.asked[callee]
+}
+
+// covered is what is known of a callee of a release.
+type covered struct {
+	release *active
+	is      bool
+}
+
+// covers reports whether rights of the release cover everything that a callee may do now, by itself and through others.
+func (a *active) covers(rights capability.ToolCaller, callee *active) bool {
+	i := slices.IndexFunc(rights.Callees(), func(c capability.Callee) bool {
+		return c.Scope == callee.scope.String() && c.Extension == callee.manifest.Name
+	})
+	if i < 0 {
+		return false
+	}
+	of := &rights.Callees()[i] // the same for the life of the release
+	a.covering.Lock()
+	defer a.covering.Unlock()
+	if known, ok := a.covered[of]; ok && known.release == callee {
+		return known.is
+	}
+	now := collected{}
+	now.add(callee, of.Tools...)
+	is := capability.CoversAll([]capability.Grant{rights}, []capability.Grant{rights.WithCallees(now.callees())})
+	if a.covered == nil {
+		a.covered = map[*capability.Callee]covered{}
+	}
+	a.covered[of] = covered{callee, is}
+	return is
+}
+
+// changedTools brings this process up to date, and has the releases ask again whose callees may do more now.
+func (m *Manager) changedTools(ctx context.Context) error {
+	if err := m.Refresh(ctx); err != nil {
+		return err
+	}
+	for _, a := range m.outgrown() {
+		if _, err := m.askFor(ctx, a); err != nil { // a call that is denied tries again
+			m.options.Logger.WarnContext(ctx, "ask again for an extension whose callees may do more", "extension", a.manifest.Name, "error", err)
+		}
+	}
+	return nil
+}
+
+// outgrown returns the releases with a callee that may do more than was approved.
+func (m *Manager) outgrown() (all []*active) {
+	m.mu.RLock()
+	releases := m.releases // which never changes
+	m.mu.RUnlock()
+	byName := map[[2]string]*active{}
+	for _, a := range releases {
+		byName[[2]string{a.scope.String(), a.manifest.Name}] = a
+	}
+	for _, a := range releases {
+		if slices.ContainsFunc(a.manifest.Bindings, func(b extension.Binding) bool {
+			g, ok := patternsOf(b)
+			return ok && slices.ContainsFunc(g.Callees(), func(c capability.Callee) bool {
+				callee := byName[[2]string{c.Scope, c.Extension}]
+				return len(c.Tools) > 0 && callee != nil && !a.covers(g, callee)
+			})
+		}) {
+			all = append(all, a)
+		}
+	}
+	slices.SortFunc(all, func(a, b *active) int { return cmp.Compare(a.id, b.id) })
+	return all
+}
+
+// errUnresolved reports that what a version calls is to be found out outside of the transaction.
+var errUnresolved = errors.New("what the version calls is not known")
+
+// askFor requests the version of a release again, with what its callees may do now, unless that waits or was denied already. A version of
+// the same author that waits is requested again in its place. It returns the request, which the policy may have approved. It is zero
+// if there is none: then the version must be written again.
+func (m *Manager) askFor(ctx context.Context, a *active) (request Release, err error) {
+	var called resolved // of the version with the digest
+	var of *Version
+	again := func(c *sqlite.Conn, load func(string) (*Version, error)) error {
+		request = Release{}
+		r, err := releaseByID(ctx, c, a.id)
+		if err != nil || r.State != Active {
+			return err
+		}
+		const own = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND author = ? AND state = 'pending'"
+		digest := r.Digest
+		waits, err := scanRelease(c.Row(ctx, own, r.Scope.String(), r.Name, r.Author).Scan)
+		if err == nil {
+			digest = waits.Digest
+		} else if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		v, err := load(digest)
+		if err != nil {
+			return err
+		}
+		if of == nil || of.Digest != digest {
+			of = v
+			return errUnresolved
+		}
+		if len(called.problems) > 0 || !callsTools(called.bindings) {
+			return nil
+		}
+		text := calleesText(called.bindings)
+		if waits.ID != 0 {
+			if before, err := calleesIn(ctx, c, waits.ID); err != nil || before == text {
+				request = waits
+				return err
+			}
+		}
+		var denied bool
+		const no = `SELECT EXISTS (SELECT 1 FROM release INDEXED BY release_refused JOIN callee ON callee.release = release.id
+			WHERE scope = ? AND name = ? AND state IN ('denied', 'revoked') AND state = 'denied' AND digest = ? AND id > ? AND callees = ?)`
+		if err := c.Row(ctx, no, r.Scope.String(), r.Name, digest, r.ID, text).Scan(&denied); err != nil || denied {
+			return err
+		}
+		d := Draft{Scope: r.Scope, Author: r.Author, Signer: r.Signer, by: "host", reason: "the extensions that it calls may do more now", asked: called.bindings}
+		decision := m.decideAgain(r, v, called.bindings, waits.ID != 0)
+		if decision.Verdict == policy.Refused {
+			return nil
+		}
+		asked, err := m.ask(ctx, c, d, v, m.options.Now())
+		if err != nil {
+			return err
+		}
+		request = asked
+		refused, err := refusedBefore(ctx, c, asked)
+		if err == nil && decision.Verdict == policy.Approved && !refused {
+			request, err = m.activate(ctx, c, asked, v, Decision{By: "policy", Reason: decision.Reason}, "approve", decision.Line, m.options.Now())
+		}
+		return err
+	}
+	for err = m.update(ctx, again); errors.Is(err, errUnresolved); err = m.update(ctx, again) {
+		called = m.resolveTools(a.scope, of.Manifest, of.manifest)
+	}
+	if err != nil {
+		return Release{}, err
+	}
+	return request, m.Refresh(context.WithoutCancel(ctx))
+}
+
+// decideAgain asks the policy about a version that another decision let in.
+func (m *Manager) decideAgain(r Release, v *Version, asked []extension.Binding, other bool) policy.Decision {
+	q := policy.Request{Scope: r.Scope, Asked: asked, NoSource: !v.HasSource()}
+	var err error
+	if q.Author, err = extension.ParseScope(r.Author); err != nil {
+		return policy.Decision{Verdict: policy.Pending}
+	}
+	for _, p := range v.Packages {
+		if p.Undeclared {
+			q.Undeclared = append(q.Undeclared, p.Name)
+			if !other { // the active version has them
+				q.Known = append(q.Known, p.Name)
+			}
+		}
+	}
+	return m.policy.Load().Decide(q)
+}
