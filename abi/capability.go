@@ -11,8 +11,9 @@ const (
 
 // The interfaces that a host implements itself.
 const (
-	EnvInterface  = CapabilityPackage + "env" + ContractVersion
-	PollInterface = CapabilityPackage + "poll" + ContractVersion
+	EnvInterface         = CapabilityPackage + "env" + ContractVersion
+	PollInterface        = CapabilityPackage + "poll" + ContractVersion
+	CompressionInterface = CapabilityPackage + "compression" + ContractVersion
 )
 
 // Capability is a Go value that can be bound to a name in a call's env. Its methods implement, in Go, the methods of the

@@ -33,6 +33,7 @@ type call struct {
 	owned   []owned // values opened for this call
 	leases  []*lease
 	lease   *lease  // of the current operation
+	codecs  int64   // bytes of its open codecs
 	faults  []error // errors of closing what grants left open
 	usage   Usage
 	observe func(Operation)

@@ -36,13 +36,17 @@ func (h *Host) operation(f *abi.Func) (*operation, error) {
 	if h.poll != nil && f == h.poll.fn {
 		return h.poll, nil
 	}
-	op := &operation{fn: f, takes: slices.ContainsFunc(paramTypes(f), holdsHandles), gives: holdsHandles(f.Result), outside: true, polls: f.Interface.Name == abi.PollInterface, bounds: bounds(f, maxLists)}
+	op := &operation{fn: f, takes: slices.ContainsFunc(paramTypes(f), holdsHandles), gives: holdsHandles(f.Result), outside: f.Interface.Name != abi.CompressionInterface, polls: f.Interface.Name == abi.PollInterface, bounds: bounds(f, maxLists)}
 	switch {
 	case f.Interface.Name == abi.EnvInterface:
 		op.execute = envOperations[f.Name]
 	case f.Interface.Name == abi.PollInterface:
 		op.parks = f.Name == "park"
 		op.execute = pollOperations[f.Name]
+	case f.Interface.Name == abi.CompressionInterface && f.Resource == nil:
+		if open := codecs[f.Name]; open != nil {
+			op.execute = func(c *call, args []abi.Value) (abi.Value, error) { return c.openCodec(f, args, open) }
+		}
 	case f.Name == "get" && f.Resource == nil:
 		op.execute = func(c *call, args []abi.Value) (abi.Value, error) { return c.getBinding(f, args) }
 	case f.Name == "put" && f.Resource == nil:

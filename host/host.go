@@ -96,6 +96,7 @@ type Host struct {
 	patience   time.Duration         // how long a call waits with its slot
 	packing    chan struct{}         // has an element for each goroutine that packs
 	packed     *fair.Budget          // bytes of packed calls
+	codecs     *fair.Budget          // bytes of open codecs
 	workers    *workers
 	pristine   sync.Mutex // held by who uses the engine's last slot
 	log        *slog.Logger
@@ -163,6 +164,7 @@ func New(_ context.Context, o Options) (*Host, error) {
 		compiling: newLanes(), validating: schema.NewRoom(),
 		recording: fair.NewBudget(o.RecordMemory),
 		patience:  patience, packing: make(chan struct{}, runtime.GOMAXPROCS(0)), packed: fair.NewBudget(o.PackedMemory),
+		codecs:  fair.NewBudget(allCodecs),
 		modules: map[string]*wasmtime.Module{}, loaded: map[*Component]struct{}{},
 	}
 	poll := funcNamed(known.Interface(abi.PollInterface), "poll")

@@ -145,7 +145,7 @@ const bindingsCore = `
   (func $stile:uncaught-error unreachable)
 
   (func $host (param $context i32) (param $this i64) (param $argc i32) (param $argv i32) (result i64)
-    (local $op i32) (local $a i32) (local $b i32)
+    (local $op i32) (local $a i32) (local $b i32) (local $n i32)
     (if (i32.load offset=4 (local.get $argv)) (then (return (call $replace (local.get $this) (local.get $argv)))))
     (local.set $op (i32.load (local.get $argv)))
     (if (i32.ge_u (local.get $op) (i32.const %[5]d))
@@ -154,8 +154,8 @@ const bindingsCore = `
         (return (i64.const %[6]d))))
     (local.set $a (i32.load offset=8 (local.get $argv)))
     (local.set $b (i32.load offset=16 (local.get $argv)))
-    (block $evaluate (block $unpack (block $take_bytes (block $bytes (block $free_utf8 (block $free (block $malloc (block $text (block $utf8
-      (br_table $utf8 $text $malloc $free $free_utf8 $bytes $take_bytes $evaluate $unpack (local.get $op)))
+    (block $evaluate (block $pack (block $unpack (block $take_bytes (block $bytes (block $free_utf8 (block $free (block $malloc (block $text (block $utf8
+      (br_table $utf8 $text $malloc $free $free_utf8 $bytes $take_bytes $evaluate $unpack $pack (local.get $op)))
     ;; (string, to address, to length) -> address
     (local.set $a (call $JS_ToCStringLen2 (global.get $context) (i32.add (global.get $block) (i32.const %[8]d))
       (i64.load offset=8 (local.get $argv)) (i32.const 0)))
@@ -193,6 +193,20 @@ const bindingsCore = `
     (if (i32.lt_u (i32.load (local.get $a)) (local.get $b)) (then (local.set $b (i32.load (local.get $a)))))
     (call $JS_NewUint8ArrayCopy (global.get $context) (i32.add (local.get $a) (i32.const 8)) (local.get $b))
     (call $JS_FreeCString (global.get $context) (local.get $a))
+    (return))
+    ;; (Uint8Array) -> text that stands for words: first the number of bytes, then the bytes, and zeros up to a whole word
+    (local.set $a (call $JS_GetUint8Array (global.get $context) (i32.add (global.get $block) (i32.const %[8]d))
+      (i64.load offset=8 (local.get $argv))))
+    (if (i32.eqz (local.get $a)) (then (return (i64.const %[7]d))))
+    (local.set $n (i32.and (i32.add (i32.load offset=%[8]d (global.get $block)) (i32.const 15)) (i32.const -8)))
+    (local.set $b (call $malloc (i32.add (i32.mul (local.get $n) (i32.const 2)) (i32.add (i32.div_u (local.get $n) (i32.const 7)) (i32.const 16)))))
+    (i64.store (i32.sub (i32.add (local.get $b) (local.get $n)) (i32.const 8)) (i64.const 0))
+    (i64.store (local.get $b) (i64.load32_u offset=%[8]d (global.get $block)))
+    (memory.copy (i32.add (local.get $b) (i32.const 8)) (local.get $a) (i32.load offset=%[8]d (global.get $block)))
+    (local.set $a (i32.add (local.get $b) (local.get $n)))
+    (call $JS_NewStringLen (global.get $context) (local.get $a)
+      (i32.sub (call $stile:encode (local.get $b) (local.get $a) (local.get $a)) (local.get $a)))
+    (call $wasm_free (local.get $b))
     (return))
     ;; (address and length of a module's text that the host passed, address of its name) -> a promise of its namespace, in a block to be
     ;; freed. The engine wants a zero byte after the text.

@@ -659,6 +659,9 @@ func prune(i *abi.Interface, apis map[string][]string, uses func(word string) bo
 	}
 	// A method is useful only with the handle that `get` gives, unless other interfaces give it too.
 	get := slices.IndexFunc(i.Funcs, func(f *abi.Func) bool { return f.Name == "get" && f.Resource == nil })
+	if get < 0 { // the env itself is the handle that the others need
+		p.Funcs = i.Funcs
+	}
 	if words, ok := apis[apiName(i.Name, "get")]; get >= 0 && (!ok || slices.ContainsFunc(words, uses)) {
 		p.Funcs = append(p.Funcs, i.Funcs[get])
 	}
@@ -697,6 +700,8 @@ var preludeWords = map[string][]string{
 	"clock.clock.now":       {"Date"},
 	"clock.clock.monotonic": {"performance", "setTimeout", "setInterval", "timeout", "console"},
 	"clock.clock.subscribe": {"setTimeout", "setInterval", "timeout"},
+
+	"compression.codec.step": {"CompressionStream", "DecompressionStream", "stileCodec"},
 
 	"random.random.u64":   {"random"},
 	"random.random.bytes": {"getRandomValues", "randomUUID"},

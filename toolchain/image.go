@@ -362,6 +362,10 @@ func (m *imager) extension(ctx context.Context, base *baseImage, parts [][]byte,
 	return img, used, err
 }
 
+// slackText has the engine enlarge its tables of names and shapes if they are about to be full. An enlargement writes to most objects of an image.
+// A call would make it, and each call again.
+const slackText = `(() => { const all = []; for (let i = 0; i < 100; i++) { const o = {}; o["slack" + i] = i; all[i] = o; } })()`
+
 // evaluated makes the image of an extension, whose objects are not immortal yet.
 func (m *imager) evaluated(ctx context.Context, base *baseImage, parts [][]byte, descriptor, bundle []byte, name string, large bool, more ...[]byte) (*image, report, error) {
 	g, err := m.newGuest(ctx, base.memory)
@@ -400,6 +404,7 @@ func (m *imager) evaluated(ctx context.Context, base *baseImage, parts [][]byte,
 	g.call("qjs_set_interrupt_handler", int32(0))
 	g.call("qjs_set_max_stack_size", int32(guestStack))
 	g.release(module)
+	g.release(g.eval(slackText, "slack.js", evalScript))
 	g.call("JS_RunGC", g.runtime)
 	g.call("qjs_set_gc_threshold", int32(max(gcThreshold, 2*len(base.memory))))
 	g.offerAll(true)

@@ -127,6 +127,9 @@ export default extension({ tools: { t: { description: "test", run: async (input:
 		{"a body that is being read", `const r = await fetch(site + "/large"); const reader = r.body.getReader(); let n = (await reader.read()).value.length;
 			await pass(); for (;;) { const { done, value } = await reader.read(); if (done) return n; n += value.length; }`, `600000`},
 		{"a request on its way", `const p = fetch(site + "/large"); await pass(); return (await (await p).text()).length;`, `600000`},
+		{"open compressors", `const c = new CompressionStream("gzip"), d = new DecompressionStream("gzip"), w = c.writable.getWriter(), r = c.readable.pipeThrough(d).getReader();
+			const done = (async () => { let n = 0; for (;;) { const { done, value } = await r.read(); if (done) return n; n += value.length; await pass(); } })();
+			for (let i = 0; i < 6; i++) { await w.write(crypto.getRandomValues(new Uint8Array(60_000))); await w.write(new Uint8Array(60_000)); await pass(); } await w.close(); return done;`, `720000`},
 		{"clock", `const at = env.clock.monotonic(); await pass(); return env.clock.monotonic() > at;`, `true`},
 		{"timers", `let n = 0; const t = setInterval(() => n++, 50); await pass(); await pass();
 			while (n === 0) await env.clock.sleep(1); clearInterval(t); return n > 0;`, `true`},

@@ -32,6 +32,7 @@ var parts = []part{
 		"stream Blob", "stream blob", "stream File", "stream readBlob", "stream createBlob",
 	}},
 	{name: "compression", net: true, words: []string{"CompressionStream", "DecompressionStream"}}, // on streams
+	{name: "codecs", words: []string{"stileCodec"}},
 	{name: "forms", net: true, words: []string{"File", "FormData", "formData"}},
 	{name: "scope", words: []string{"self", "global", "navigator"}},
 	{name: "buffer", words: []string{"Buffer"}},
@@ -68,16 +69,16 @@ var sharedModules = []struct {
 	net    bool // only base images with the web APIs of the network have it
 	names  []string
 }{
-	{module: "bindings", names: []string{"building", "filesBinding", "task"}},
+	{module: "bindings", names: []string{"building", "filesBinding", "iface", "pack", "task", "unpack"}},
 	{module: "blob", names: []string{"Blob", "blobBytes", "blobHandle", "hostBytes", "piece"}},
 	{module: "body", net: true, names: []string{"Body", "acceptForms"}},
 	{module: "clock", names: []string{"now", "pause"}},
 	{module: "encoding", names: []string{"addEncoding", "decode", "encode", "view"}},
-	{module: "errors", names: []string{"UnboundError", "ask"}},
+	{module: "errors", names: []string{"CapabilityError", "UnboundError", "ask"}},
 	{module: "failure", names: []string{"intercept", "report"}},
 	{module: "global", names: []string{"define", "install"}},
 	{module: "rejections", names: []string{"onRejections"}},
-	{module: "session", names: []string{"ambient", "bindings", "handle"}},
+	{module: "session", names: []string{"ambient", "bindings", "env", "handle"}},
 	{module: "stream", net: true, names: []string{"replaceStreams"}},
 }
 

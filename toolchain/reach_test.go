@@ -144,6 +144,9 @@ var uses = map[string]string{
 	"digest":          `await crypto.subtle.digest("SHA-1", new Uint8Array(1))`,
 	"console":         `console.log("a")`,
 	"console.time":    `console.time(); console.timeEnd()`,
+	"compress":        `await new Response(new Blob(["a"]).stream().pipeThrough(new CompressionStream("gzip"))).bytes()`,
+	"decompress":      `await new Response(new Blob(["a"]).stream().pipeThrough(new DecompressionStream("gzip"))).bytes().catch(() => 0)`,
+	"stileCodec":      `(globalThis as any)[Symbol.for("stileCodec")](false, "gzip", 6).step(new Uint8Array(1))`,
 	"async":           `void (async () => { throw 1; })()`,
 	"Promise":         `void Promise.reject(1)`,
 }

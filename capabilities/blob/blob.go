@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"io"
 	"strings"
@@ -107,20 +106,7 @@ func (b *Blob) Packed(ctx context.Context, offset uint64, n uint32) (string, err
 	if err != nil {
 		return "", err
 	}
-	words := binary.LittleEndian.AppendUint64(make([]byte, 0, len(data)+16), uint64(len(data)))
-	words = append(words, data...)
-	words = append(words, make([]byte, -len(data)&7)...)
-	return string(wordtext.Encode(nil, words)), nil
-}
-
-// unpack returns the bytes of a text that [Blob.Packed] made, and none of another text.
-func unpack(text string) []byte {
-	words := wordtext.Decode(nil, []byte(text))
-	if len(words) < 8 {
-		return nil
-	}
-	n, b := binary.LittleEndian.Uint64(words), words[8:]
-	return b[:min(n, uint64(len(b)))]
+	return wordtext.Pack(data), nil
 }
 
 // ReadAt implements io.ReaderAt.

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/capability/double"
+	"github.com/stilehost/stile/internal/wordtext"
 )
 
 // Content is the content of a body or a file that a recorded call read in pieces from the start.
@@ -108,7 +109,7 @@ func (p part) Learn(o double.Operation) (double.Learner, error) {
 	case "bytes", "packed":
 		b, plain := o.Value.([]byte)
 		if !plain {
-			b = unpack(o.Value.(string))
+			b, _ = wordtext.Unpack(o.Value.(string))
 		}
 		offset := o.Args[0].(uint64)
 		if err := p.add(p.offset+offset, b); err != nil {

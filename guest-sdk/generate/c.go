@@ -32,7 +32,7 @@ func between(file, text []byte) ([]byte, error) {
 func cBindings(known *abi.Resolve) (header, source []byte) {
 	g := &cGenerator{known: map[string]bool{}}
 	for _, i := range known.Interfaces() {
-		if !strings.HasPrefix(i.Name, abi.ExtensionPackage) {
+		if offered(i) {
 			g.interfaceOf(i)
 		}
 	}

@@ -82,6 +82,11 @@ func generate(goFolder, cFolder string) error {
 	return nil
 }
 
+// offered reports whether the SDKs have bindings of an interface. Code in their languages compresses by itself, as fast as the host does.
+func offered(i *abi.Interface) bool {
+	return !strings.HasPrefix(i.Name, abi.ExtensionPackage) && i.Name != abi.CompressionInterface
+}
+
 // bindings returns the file: every capability interface, and the types of what an extension exports.
 func bindings(known *abi.Resolve) ([]byte, error) {
 	g := &generator{dropped: map[*abi.Resource]bool{}}
@@ -89,7 +94,7 @@ func bindings(known *abi.Resolve) ([]byte, error) {
 	g.line("//go:build wasip1\n\npackage stile\n")
 	g.line("import (\n\"errors\"\n\"unsafe\"\n)\n")
 	for _, i := range known.Interfaces() {
-		if !strings.HasPrefix(i.Name, abi.ExtensionPackage) {
+		if offered(i) {
 			g.interfaceOf(i)
 		}
 	}

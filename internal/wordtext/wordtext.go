@@ -49,3 +49,27 @@ func Decode(b, text []byte) []byte {
 	}
 	return b
 }
+
+// Pack returns the text of any number of bytes: first the number as u64, then the bytes, and zeros up to a whole word.
+func Pack(data []byte) string {
+	words := binary.LittleEndian.AppendUint64(make([]byte, 0, len(data)+16), uint64(len(data)))
+	words = append(words, data...)
+	words = append(words, make([]byte, -len(data)&7)...)
+	return string(Encode(nil, words))
+}
+
+// Unpack returns the bytes of a text that Pack made. It reports false for a text that stands for none.
+func Unpack(text string) (data []byte, ok bool) {
+	if len(text)%8 != 0 {
+		return nil, false
+	}
+	words := Decode(nil, []byte(text))
+	if len(words) < 8 {
+		return nil, false
+	}
+	n, data := binary.LittleEndian.Uint64(words), words[8:]
+	if n > uint64(len(data)) {
+		return nil, false
+	}
+	return data[:n], true
+}

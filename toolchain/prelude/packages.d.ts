@@ -12,30 +12,6 @@ declare module "@noble/hashes/sha2.js" {
   export function sha384(data: Uint8Array): Uint8Array;
   export function sha512(data: Uint8Array): Uint8Array;
 }
-declare module "pako/lib/zlib/zstream.js" {
-  export default class ZStream {
-    input: Uint8Array;
-    next_in: number;
-    avail_in: number;
-    output: Uint8Array<ArrayBuffer>;
-    next_out: number;
-    avail_out: number;
-    msg: string;
-  }
-}
-declare module "fflate/esm/browser.js" {
-  class Codec {
-    constructor(options?: { mtime?: number });
-    ondata: (bytes: Uint8Array<ArrayBuffer>) => void;
-    push(bytes: Uint8Array, last: boolean): void;
-  }
-  export { Codec as Deflate, Codec as Gzip, Codec as Zlib };
-}
-declare module "pako/lib/zlib/inflate.js" {
-  import type ZStream from "pako/lib/zlib/zstream.js";
-  export function inflateInit2(strm: ZStream, windowBits: number): number;
-  export function inflate(strm: ZStream, flush: number): number;
-}
 declare module "web-streams-polyfill" {
   const madeByteLengthQueuingStrategy: typeof ByteLengthQueuingStrategy;
   const madeCountQueuingStrategy: typeof CountQueuingStrategy;

@@ -21,7 +21,8 @@ export function enter(env: number): void {
 }
 
 /** The env as an object, which many calls never need. */
-function env(): Raw {
+export function env(): Raw {
+  if (given === 0) throw new Error("this is not available at top level; use it inside a tool's run");
   return (object ??= own("stile:capability/env", given));
 }
 

@@ -1,44 +1,62 @@
-// CompressionStream and DecompressionStream. fflate compresses, because it is three times as fast as pako here. pako, which is zlib in
-// JavaScript, decompresses, because fflate compares no checksums.
-import { Deflate, Gzip, Zlib } from "fflate/esm/browser.js";
-import { inflate, inflateInit2 } from "pako/lib/zlib/inflate.js";
-import ZStream from "pako/lib/zlib/zstream.js";
+// CompressionStream and DecompressionStream, on the host.
+import { Codec, compress, decompress, type Open, piece } from "../codec";
 import { view } from "../encoding";
+import { CapabilityError } from "../errors";
 import { install } from "../global";
 
 type Bytes = Uint8Array<ArrayBuffer>;
-type Output = TransformStreamDefaultController<Bytes>;
 
-/** How many bytes of output come at once. */
-const output = 65_536;
+/** How many bytes are collected before they are compressed. Streams that are shorter open no compressor until they end. */
+const batch = 65_536;
 
-/** How many bytes are decompressed before the output has to be read. They become a thousand times as many at most. */
-const input = 1_024;
-
-const NO_FLUSH = 0, FINISH = 4; // of zlib
-const OK = 0, STREAM_END = 1, BUF_ERROR = -5;
-
-function one<T>(name: string, formats: Record<string, T>, format: string): T {
+function known(name: string, format: string): string {
   format = `${format}`;
-  if (!Object.hasOwn(formats, format)) throw new TypeError(`${name}: the format ${JSON.stringify(format.slice(0, 50))} is none of deflate, deflate-raw and gzip`);
-  return formats[format]!;
+  if (format !== "gzip" && format !== "deflate" && format !== "deflate-raw") throw new TypeError(`${name}: the format ${JSON.stringify(format.slice(0, 50))} is none of deflate, deflate-raw and gzip`);
+  return format;
 }
 
-class Codec {
+/** A codec between two streams. It works only while somebody reads, one piece at a time. */
+abstract class Pair {
+  readonly #name: string;
+  readonly #codec: Codec;
   #readable: ReadableStream<Bytes>;
   #writable: WritableStream<ArrayBuffer | ArrayBufferView>;
+  #output!: ReadableStreamDefaultController<Bytes>;
+  #input!: WritableStreamDefaultController;
+  #demand: (() => void) | undefined; // ends a pull
+  #wanted: (() => void) | undefined; // tells a write of one
+  #over: { reason: unknown } | undefined;
 
-  /** Chunks are cut into pieces of `size` bytes. */
-  constructor(name: string, size: number, codec: Transformer<Bytes, Bytes>) {
-    const pieces = new TransformStream<ArrayBuffer | ArrayBufferView, Bytes>({
-      transform: (chunk, controller) => {
+  constructor(name: string, open: Open) {
+    this.#name = name;
+    this.#codec = new Codec(open);
+    this.#readable = new ReadableStream<Bytes>({
+      start: (controller) => void (this.#output = controller),
+      pull: () => new Promise<void>((resolve) => {
+        this.#demand = resolve;
+        this.#wanted?.();
+      }),
+      cancel: (reason) => {
+        this.#end(reason);
+        this.#input.error(reason);
+      },
+    }, { highWaterMark: 0 });
+    this.#writable = new WritableStream<ArrayBuffer | ArrayBufferView>({
+      start: (controller) => void (this.#input = controller),
+      write: (chunk) => this.#try(() => {
         if (!(chunk instanceof ArrayBuffer) && !ArrayBuffer.isView(chunk)) throw new TypeError(`${name}: chunks are bytes`);
-        const bytes = view(chunk).slice();
-        for (let at = 0; at < bytes.length; at += size) controller.enqueue(bytes.subarray(at, at + size));
+        return this.take(view(chunk));
+      }),
+      close: () => this.#try(async () => {
+        await this.finish();
+        this.#end(undefined);
+        this.#output.close();
+      }),
+      abort: (reason) => {
+        this.#end(reason);
+        this.#output.error(reason);
       },
     });
-    this.#writable = pieces.writable;
-    this.#readable = pieces.readable.pipeThrough(new TransformStream(codec));
   }
   get readable(): ReadableStream<Bytes> {
     return this.#readable;
@@ -46,55 +64,109 @@ class Codec {
   get writable(): WritableStream<ArrayBuffer | ArrayBufferView> {
     return this.#writable;
   }
+
+  protected abstract take(bytes: Bytes): Promise<void>;
+  protected abstract finish(): Promise<void>;
+
+  protected wrong(why: string): TypeError {
+    return new TypeError(`${this.#name}: ${why}`);
+  }
+  /** Waits until somebody reads. */
+  protected async reader(): Promise<void> {
+    while (!this.#demand && !this.#over) await new Promise<void>((resolve) => (this.#wanted = resolve));
+    if (this.#over) throw this.#over.reason;
+  }
+  /** Makes a step, and returns whether there is more output, and what is left of the input at the end of the data. */
+  protected step(input: Uint8Array, flush?: "finish"): { more: boolean; rest: number | undefined } {
+    try {
+      const { bytes, more, rest } = this.#codec.step(input, flush);
+      if (bytes.length) {
+        this.#output.enqueue(bytes);
+        this.#demand?.();
+        this.#demand = undefined;
+      }
+      return { more, rest };
+    } catch (error) {
+      throw error instanceof CapabilityError && error.code === "invalid" ? this.wrong(`${error.payload}`) : error;
+    }
+  }
+  async #try(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#end(error);
+      this.#output.error(error);
+      throw error;
+    }
+  }
+  #end(reason: unknown): void {
+    this.#over ??= { reason };
+    this.#codec.close();
+    this.#wanted?.();
+    this.#demand?.();
+  }
 }
 
-class CompressionStream extends Codec {
+class CompressionStream extends Pair {
+  #batch = new Uint8Array(0);
+  #size = 0;
   constructor(format: string) {
-    const make = one("CompressionStream", { "deflate": () => new Zlib(), "deflate-raw": () => new Deflate(), "gzip": () => new Gzip({ mtime: 0 }) }, format);
-    const made = make();
-    const push = (bytes: Bytes, last: boolean, to: Output) => {
-      made.ondata = (bytes) => void (bytes.length && to.enqueue(bytes.slice()));
-      made.push(bytes, last);
-    };
-    super("CompressionStream", output, { transform: (bytes, to) => push(bytes, false, to), flush: (to) => push(new Uint8Array(0), true, to) });
+    super("CompressionStream", compress(known("CompressionStream", format), 6));
   }
   get [Symbol.toStringTag](): string {
     return "CompressionStream";
   }
+  protected async take(bytes: Bytes): Promise<void> {
+    await this.reader();
+    if (this.#size + bytes.length >= batch) {
+      this.#compress(this.#batch.subarray(0, this.#size));
+      this.#size = 0;
+      for (let at = 0; at < bytes.length; at += piece) this.#compress(bytes.subarray(at, at + piece));
+      return;
+    }
+    if (this.#batch.length < this.#size + bytes.length) {
+      const larger = new Uint8Array(Math.max(2 * this.#batch.length, this.#size + bytes.length));
+      larger.set(this.#batch.subarray(0, this.#size));
+      this.#batch = larger;
+    }
+    this.#batch.set(bytes, this.#size);
+    this.#size += bytes.length;
+  }
+  protected async finish(): Promise<void> {
+    this.#compress(this.#batch.subarray(0, this.#size), "finish");
+  }
+  /** Compresses all of it at once: there is hardly more output than input. */
+  #compress(bytes: Uint8Array, flush?: "finish"): void {
+    for (let input = bytes, more = true; more; input = input.subarray(input.length)) more = this.step(input, flush).more;
+  }
 }
 
-class DecompressionStream extends Codec {
+class DecompressionStream extends Pair {
+  #ended = false;
   constructor(format: string) {
-    const name = "DecompressionStream";
-    const wrong = (why: string) => new TypeError(`${name}: ${why}`);
-    const strm = new ZStream();
-    inflateInit2(strm, one(name, { "deflate": 15, "deflate-raw": -15, "gzip": 15 + 16 }, format)); // the bits of the window, by which zlib knows a format
-    let ended = false;
-    const work = (bytes: Bytes, flush: number, to: Output) => {
-      strm.input = bytes;
-      strm.next_in = 0;
-      strm.avail_in = bytes.length;
-      do {
-        if (ended) throw wrong("there is more after the end");
-        strm.output = new Uint8Array(output);
-        strm.next_out = 0;
-        strm.avail_out = output;
-        const status = inflate(strm, flush);
-        if (status !== OK && status !== STREAM_END && status !== BUF_ERROR) throw wrong(strm.msg || "the data is not of this format");
-        ended = status === STREAM_END;
-        if (strm.next_out) to.enqueue(strm.output.slice(0, strm.next_out));
-      } while (strm.avail_in > 0 || (!ended && strm.avail_out === 0));
-    };
-    super(name, input, {
-      transform: (bytes, to) => work(bytes, NO_FLUSH, to),
-      flush: (to) => {
-        if (!ended) work(new Uint8Array(0), FINISH, to);
-        if (!ended) throw wrong("the data ends early");
-      },
-    });
+    super("DecompressionStream", decompress(known("DecompressionStream", format)));
   }
   get [Symbol.toStringTag](): string {
     return "DecompressionStream";
+  }
+  protected async take(bytes: Bytes): Promise<void> {
+    bytes = bytes.slice(); // its author could change it while nobody reads
+    while (bytes.length) {
+      if (this.#ended) throw this.wrong("there is more after the end");
+      let input: Uint8Array = bytes.subarray(0, piece);
+      bytes = bytes.subarray(input.length);
+      for (let more = true; more; input = input.subarray(input.length)) {
+        await this.reader();
+        const step = this.step(input);
+        more = step.more;
+        if (step.rest === undefined) continue;
+        this.#ended = true;
+        if (step.rest > 0) throw this.wrong("there is more after the end");
+      }
+    }
+  }
+  protected async finish(): Promise<void> {
+    if (!this.#ended) throw this.wrong("the data ends early");
   }
 }
 

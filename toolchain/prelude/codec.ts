@@ -1,0 +1,44 @@
+// Compressors and decompressors on the host. Each is opened with its first step.
+import { iface, pack, unpack } from "./bindings";
+import { ask } from "./errors";
+import { env, type Raw } from "./session";
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+/** The most bytes that a step takes, and that it returns. */
+export const piece = 262_144;
+
+export interface Step {
+  bytes: Bytes;
+  /** There is more output, for which the next input must be empty. */
+  more: boolean;
+  /** At the end of compressed data: how many bytes of the input come after it. */
+  rest: number | undefined;
+}
+
+/** Opens a compressor or a decompressor. */
+export type Open = () => Raw;
+
+export const compress = (format: string, level: number): Open => () => iface("stile:capability/compression")!.functions.compress(env(), format, level) as Raw;
+export const decompress = (format: string): Open => () => iface("stile:capability/compression")!.functions.decompress(env(), format) as Raw;
+
+export class Codec {
+  #open: Open;
+  #raw: Raw | undefined;
+
+  constructor(open: Open) {
+    this.#open = open;
+  }
+  /** Takes at most `piece` bytes. */
+  step(input: Uint8Array, flush: "none" | "sync" | "finish" = "none"): Step {
+    return ask(() => {
+      this.#raw ??= this.#open();
+      const { bytes, more, rest } = this.#raw.step(pack(input), flush);
+      return { bytes: unpack(bytes), more, rest };
+    });
+  }
+  close(): void {
+    this.#raw?.drop();
+    this.#raw = undefined;
+  }
+}
