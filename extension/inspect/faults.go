@@ -7,7 +7,6 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities"
-	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/jslex"
@@ -102,7 +101,7 @@ func Faults(in Input, defaults []extension.Binding, exist func(names []string) (
 	}
 	if len(c.faults.files) > 0 && in.NodeFS == "" {
 		fix := `"fs": "notes" in the manifest, with "notes" as a workspace binding; or env.notes of a workspace binding`
-		if at := slices.IndexFunc(in.Bindings, func(b extension.Binding) bool { return b.Grant.Interface() == workspace.Interface }); at >= 0 {
+		if at := slices.IndexFunc(in.Bindings, func(b extension.Binding) bool { return b.Grant.Interface() == abi.WorkspaceInterface }); at >= 0 {
 			fix = fmt.Sprintf("\"fs\": %q in the manifest, or env.%s", in.Bindings[at].Name, in.Bindings[at].Name)
 		}
 		add(c.faults.files[0], "node's module fs has no files here: the manifest does not say which binding they are in", fix)
