@@ -56,7 +56,7 @@ func TestRungs(t *testing.T) {
 	if got := text(bob.tool("workspace_list", object{})); got != "/ is empty" {
 		t.Errorf("another agent reads %s", got)
 	}
-	if got := does[codeOutput](alice, "code_run", object{"code": `return [await env.workspace.read("a/b.txt"), await tools.workspace.read({ path: "a/b.txt", from: 2 })].join();`}); !strings.HasPrefix(got.Result.(string), "one\ntwo\n,a/b.txt, version ") {
+	if got := does[codeOutput](alice, "code_run", object{"code": `const input = { path: "a/b.txt", from: 2 }, read = await tools.workspace.read(input); return [await env.workspace.read("a/b.txt"), read === await tools.workspace_read(input) ? read : "they differ"].join();`}); !strings.HasPrefix(got.Result.(string), "one\ntwo\n,a/b.txt, version ") {
 		t.Errorf("got %v", got.Result)
 	}
 	// Advice of what a manifest could ask for would lead nowhere.

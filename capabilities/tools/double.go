@@ -13,8 +13,8 @@ import (
 
 // outcome is the result of a tool in a test: one of its fields.
 type outcome struct {
-	Output json.RawMessage `json:"output"`
-	Error  *string         `json:"error"`
+	Output json.RawMessage `json:"output,omitempty"`
+	Error  *string         `json:"error,omitempty"`
 }
 
 // doubled is a real toolbox with a test's outcomes. Its tools have finished when Start returns.
@@ -32,7 +32,7 @@ func (g Calls) Double(_ context.Context, t *double.Test, answers json.RawMessage
 
 // answered is a toolbox with the results of a test, of tools that a manifest names, if there is one.
 func answered(t *double.Test, answers json.RawMessage, named *Calls) (abi.Capability, error) {
-	outcomes, err := double.Members[outcome](t, answers, `{"github_create_pr": {"output": {"number": 1}}}`)
+	outcomes, err := double.Members[double.Answers[outcome]](t, answers, `{"github_create_pr": {"output": {"number": 1}}}`)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func answered(t *double.Test, answers json.RawMessage, named *Calls) (abi.Capabi
 		if named != nil && !named.Names(name) {
 			return nil, t.Wrong(fmt.Sprintf("[%s]: the binding cannot call a tool of that name", double.Quoted(name)), "a name that fits "+list(named.Patterns))
 		}
-		if (o.Output == nil) == (o.Error == nil) {
+		if slices.ContainsFunc(o.List, func(o outcome) bool { return (o.Output == nil) == (o.Error == nil) }) {
 			return nil, t.Wrong(fmt.Sprintf("[%s] needs either output or error", double.Quoted(name)), `{"output": {}} or {"error": "what went wrong"}`)
 		}
 	}
@@ -48,14 +48,19 @@ func answered(t *double.Test, answers json.RawMessage, named *Calls) (abi.Capabi
 	for _, name := range slices.Sorted(maps.Keys(outcomes)) {
 		all = append(all, Description{Name: name, InputSchema: `{"type":"object"}`})
 	}
+	script := double.NewScript(outcomes)
 	box, err := New(Options{
 		Resolve: func(name string) (Func, error) {
-			o, ok := outcomes[name]
 			if named != nil && !named.Names(name) {
 				return nil, named.Unnamed(name)
 			}
+			o, n, ok := script.Next(name)
 			if !ok {
-				return nil, t.Unanswered("a call of the tool "+double.Quoted(name), double.Quoted(name)+`: {"output": {}}`)
+				what := "a call of the tool " + double.Quoted(name)
+				if n > 0 {
+					what = fmt.Sprintf("call %d of the tool %s", n, double.Quoted(name))
+				}
+				return nil, t.Unanswered(what, double.Quoted(name)+`: {"output": {}}`)
 			}
 			return func(_ context.Context, _ string, _ []byte, _ map[string]abi.Capability, done func([]byte, error)) {
 				if o.Error != nil {

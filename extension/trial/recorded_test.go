@@ -75,7 +75,10 @@ export default extension({ tools: {
   swap: tool(async (_, env) => env.cache.compareAndSet("word", "no", "yes")),
   draw: tool((_, env) => [Math.random(), crypto.randomUUID(), env.random.u64().toString(), env.random.bytes(3).join()]),
   draws: tool((_, env) => env.random.bytes(65536).length + env.random.bytes(1).length),
-  call: tool((_, env) => env.helpers.call("echo", {})),
+  call: tool(async (_, env) => [await env.helpers.call("echo", {}), await env.helpers.call("echo", {}), await env.helpers.call("add", {})]),
+  calls_badly: tool(async (_, env) => env.helpers.call("fail").catch((e: any) => e.message)),
+  leaves: tool((_, env) => { env.helpers.call("echo"); return 1; }),
+  finds: tool((_, env) => env.helpers.search("echo")),
   long: tool(async (_, env) => { await env.cache.set("k", "x".repeat(5000)); return 1; }),
   loops: tool(() => { for (;;); }),
   pure: tool(({ a }) => a),
@@ -174,9 +177,14 @@ func (w *world) record(tool, input string) *host.Recording {
 	}
 	client, err := http.New(http.Options{Rules: w.bindings[len(w.bindings)-1].Grant.(http.Rights).Rules})
 	check(err)
-	box, err := tools.New(tools.Options{Resolve: func(string) (tools.Func, error) {
+	called := 0
+	box, err := tools.New(tools.Options{Resolve: func(name string) (tools.Func, error) {
 		return func(_ context.Context, _ string, _ []byte, _ map[string]abi.Capability, done func([]byte, error)) {
-			done([]byte("1"), nil)
+			if called++; name == "fail" {
+				done(nil, abi.Errorf(abi.CodeUnavailable, "no"))
+			} else {
+				done([]byte(fmt.Sprint(called)), nil)
+			}
 		}, nil
 	}})
 	check(err)
@@ -199,7 +207,7 @@ func (w *world) run(c *host.Component, test extension.Test) Result {
 		w.t.Fatal(err)
 	}
 	m, err := extension.Parse(fmt.Appendf(nil, `{"name": "x", "version": "1.0.0", "description": "X", "tools": [%q], "tests": [%s], "bindings": {
-		"cache": {"kv": true}, "clock": {"clock": true}, "notes": {"workspace": {}}, "random": {"random": true}, "site": {"http": [{"host": "example.com"}]}}}`, test.Tool, text))
+		"cache": {"kv": true}, "clock": {"clock": true}, "helpers": {"tools": ["*"]}, "notes": {"workspace": {}}, "random": {"random": true}, "site": {"http": [{"host": "example.com"}]}}}`, test.Tool, text))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -235,6 +243,7 @@ func TestRecorded(t *testing.T) {
 		{"exists", `{}`, `{"notes": {}}`},
 		{"draw", `{}`, `{"random": "6ae6783f4fbde91b6eb88b73a48ed247dbe5882e2579683432c1bfc525454add0cd87274d67084caaf0e0d"}`},
 		{"throws", `{}`, `{}`},
+		{"call", `{}`, `{"helpers": {"echo": [{"output": 1}, {"output": 2}], "add": {"output": 3}}}`},
 		{"pure", `{"a": [1.50, "\u001b[31m"]}`, `{}`},
 	} {
 		t.Run(c.tool, func(t *testing.T) {
@@ -296,7 +305,9 @@ func TestRecordedRefused(t *testing.T) {
 		{"overwrites", `{}`, "directory.edit", "did not read completely"},
 		{"swap", `{}`, "bucket.compare-and-set", "did not read completely"},
 		{"draws", `{}`, "random.bytes", "cannot give the answer"},
-		{"call", `{}`, "stile:capability/tools@0.1.0#", "cannot give answers for this kind"},
+		{"calls_badly", `{}`, "toolbox.start", "the tool failed: unavailable"},
+		{"leaves", `{}`, "toolbox.start", "did not wait for the result of the tool"},
+		{"finds", `{}`, "toolbox.search", "cannot give the answer"},
 		{"long", `{}`, "bucket.set", "too long to be in the recording"},
 		{"later", `{}`, "clock.now", "saw time pass"},
 		{"ask", url("/away"), "exchange.head", "was redirected"},

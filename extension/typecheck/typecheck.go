@@ -265,6 +265,9 @@ var syntax = lazyregexp.New(`\(TS1\d{3}\)$`)
 
 var noName = lazyregexp.New(`^(?:Cannot find name |Cannot use namespace |)'(\w+)'(?:$|\.| as a value| only refers to a type)`)
 
+// noTool is what the compiler says of a tool that a binding to other tools does not have.
+var noTool = lazyregexp.New(`^Property '(.*)' does not exist on type 'ToolCalls`)
+
 var noBinding = lazyregexp.New(`^Property '(.*)' does not exist on type 'Env'`)
 
 // fix says what to write instead, if the compiler's message does not.
@@ -274,6 +277,9 @@ func (d *diagnostic) fix() string {
 	}
 	if name := noBinding.FindStringSubmatch(d.Text); name != nil {
 		return fmt.Sprintf("a binding %q in the manifest, or the name of one that is there", printable.Line(name[1]))
+	}
+	if noTool.MatchString(d.Text) {
+		return "a tool that the binding names in the manifest, by its full name: env.NAME.EXTENSION_TOOL(input)"
 	}
 	if name := noName.FindStringSubmatch(d.Text); name != nil {
 		// What the compiler does not find, the engine does not have: the declarations say what is there.
