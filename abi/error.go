@@ -58,7 +58,7 @@ type Error struct {
 	Code   Code
 	Denial *Denial // CodeDenied
 	Size   uint64  // CodeTooLarge: the size needed, or the limit if that is unknown
-	Detail string  // every other code that carries text
+	Detail string  // every other code that carries text; with CodeTooLarge, which limit that is, which no guest is told
 }
 
 // Errors for errors.Is.
@@ -87,6 +87,16 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
+// Spent returns an [ErrExhausted] for a limit of a binding. option is its name in a manifest and in --bind, so that the reader can raise it.
+func Spent(what string, limit any, option string) *Error {
+	return Errorf(CodeExhausted, "%s: %v; the option %s of the binding raises it", what, limit, option)
+}
+
+// TooLarge returns an [ErrTooLarge]. limit says on the host which limit that is. A guest is told the size only.
+func TooLarge(size uint64, limit string) *Error {
+	return &Error{Code: CodeTooLarge, Size: size, Detail: limit}
+}
+
 // Deny returns the error of a denied operation.
 func Deny(d Denial) *Error { return &Error{Code: CodeDenied, Denial: &d} }
 
@@ -98,7 +108,11 @@ func (e *Error) Error() string {
 	case e.Denial != nil:
 		return fmt.Sprintf("denied: %s: %s", e.Denial.Operation, e.Denial.Reason)
 	case e.Code == CodeTooLarge && e.Size > 0:
-		return fmt.Sprintf("too large: %d bytes", e.Size)
+		text := fmt.Sprintf("too large: %d bytes", e.Size)
+		if e.Detail != "" {
+			text += "; " + e.Detail
+		}
+		return text
 	case e.Detail != "":
 		return codeText[e.Code] + ": " + e.Detail
 	default:

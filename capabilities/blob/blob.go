@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -63,11 +64,13 @@ func (b *Blob) MediaType(context.Context) string { return b.mediaType }
 // Digest returns "sha256:" and the digest of the bytes in hexadecimal.
 func (b *Blob) Digest(context.Context) string { return b.digest }
 
+var textLimit = fmt.Sprintf("a text has at most %d; read the content in parts", abi.MaxText)
+
 // Text returns the whole content. It fails with abi.ErrTooLarge if the content has more than max bytes or more than [abi.MaxText], and
 // with abi.ErrInvalid if it is not UTF-8.
 func (b *Blob) Text(ctx context.Context, max uint64) (string, error) {
 	if uint64(b.size) > min(max, abi.MaxText) {
-		return "", &abi.Error{Code: abi.CodeTooLarge, Size: uint64(b.size)}
+		return "", abi.TooLarge(uint64(b.size), textLimit)
 	}
 	if err := abi.Room(ctx, b.size); err != nil {
 		return "", err

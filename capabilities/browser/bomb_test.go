@@ -294,8 +294,8 @@ func TestBudgets(t *testing.T) {
 		budget Budget
 		want   string
 	}{
-		{Budget{Pages: 2}, "exhausted: pages of the browser: 2"},
-		{Budget{Seconds: 1}, "exhausted: seconds of the browser: 1"},
+		{Budget{Pages: 2}, "exhausted: pages of the browser: 2; the option pages of the binding raises it"},
+		{Budget{Seconds: 1}, "exhausted: seconds of the browser: 1; the option seconds of the binding raises it"},
 	} {
 		s := sessionAt(t, site, Rights{Rules: ruleList(rule), Budget: c.budget})
 		var err error

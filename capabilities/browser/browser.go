@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -84,7 +85,7 @@ func (b *budget) page() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.pages++; b.pages > b.most.Pages {
-		return abi.Errorf(abi.CodeExhausted, "pages of the browser: %d", b.most.Pages)
+		return abi.Spent("pages of the browser", b.most.Pages, "pages")
 	}
 	return nil
 }
@@ -167,9 +168,9 @@ func (b *budget) left() error {
 
 func (b *budget) overtime() error {
 	if b.work >= b.limit() {
-		return abi.Errorf(abi.CodeExhausted, "seconds of the browser: %d, of processor time", b.most.Seconds)
+		return abi.Spent("seconds of the browser", fmt.Sprintf("%d, of processor time", b.most.Seconds), "seconds")
 	}
-	return abi.Errorf(abi.CodeExhausted, "seconds of the browser: %d", b.most.Seconds)
+	return abi.Spent("seconds of the browser", b.most.Seconds, "seconds")
 }
 
 // carry counts bytes that go through the proxy.
@@ -177,7 +178,7 @@ func (b *budget) carry(n int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.bytes += n; b.bytes > int64(b.most.Megabytes)<<20 {
-		return abi.Errorf(abi.CodeExhausted, "megabytes of the browser: %d", b.most.Megabytes)
+		return abi.Spent("megabytes of the browser", b.most.Megabytes, "megabytes")
 	}
 	return nil
 }

@@ -152,7 +152,7 @@ func (r *Runner) Start(ctx context.Context, text, name, input string, env abi.En
 	limits := r.grant.limits
 	size := len(text) + len(input)
 	if int64(size) > limits.Bytes {
-		return nil, abi.Errorf(abi.CodeExhausted, "bytes of code and input: %d", limits.Bytes)
+		return nil, abi.Spent("bytes of code and input", limits.Bytes, "bytes")
 	}
 	if !programName.MatchString(name) {
 		return nil, abi.Errorf(abi.CodeInvalid, `%s cannot name code; write a name like "code.ts"`, jsonform.Quote(name))
@@ -162,7 +162,7 @@ func (r *Runner) Start(ctx context.Context, text, name, input string, env abi.En
 	}
 	if n := r.runs.Add(1); n > int64(limits.Runs) {
 		r.runs.Add(-1)
-		return nil, abi.Errorf(abi.CodeExhausted, "runs of code: %d", limits.Runs)
+		return nil, abi.Spent("runs of code", limits.Runs, "runs")
 	}
 	if err := abi.Work(ctx, scanTime*time.Duration(len(text))); err != nil {
 		return nil, err

@@ -99,8 +99,8 @@ func TestPassesOnlyWhatTheGrantNames(t *testing.T) {
 func TestStartRefuses(t *testing.T) {
 	r := newRunner(t.Context(), t, Rights{Limits: Limits{Runs: 2, Bytes: 10}}, returns)
 	for _, c := range []struct{ text, name, input, want string }{
-		{"12345678901", "code.ts", "", "exhausted: bytes of code and input: 10"},
-		{"1234567890", "code.ts", "1", "exhausted: bytes of code and input: 10"},
+		{"12345678901", "code.ts", "", "exhausted: bytes of code and input: 10; the option bytes of the binding raises it"},
+		{"1234567890", "code.ts", "1", "exhausted: bytes of code and input: 10; the option bytes of the binding raises it"},
 		{"1", "", "", "invalid"},
 		{"1", "a b.ts", "", "invalid"},
 		{"1", "../a.ts", "", "invalid"},
@@ -114,7 +114,7 @@ func TestStartRefuses(t *testing.T) {
 	for i := range 3 {
 		run, err := r.Start(t.Context(), "1", "code.ts", "", env{})
 		if i == 2 {
-			if err == nil || err.Error() != "exhausted: runs of code: 2" {
+			if err == nil || err.Error() != "exhausted: runs of code: 2; the option runs of the binding raises it" {
 				t.Errorf("a third run: %v", err)
 			}
 			break
@@ -388,7 +388,7 @@ func TestDouble(t *testing.T) {
 		{"twice", "null []"},
 		{"twice", "2 []"},
 		{"twice", `unavailable: this test gives no answer for run 3 of the code "twice": add to env.runner of the test: "twice": {"result": null}`},
-		{"more", "exhausted: runs of code: 6"},
+		{"more", "exhausted: runs of code: 6; the option runs of the binding raises it"},
 	} {
 		run, err := r.Start(t.Context(), c.text, "code.ts", "null", env{})
 		var got string

@@ -27,7 +27,7 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// "ran" <nil>
-	// exhausted: bytes of code and input: 20
+	// exhausted: bytes of code and input: 20; the option bytes of the binding raises it
 }
 
 // nothing is an env without bindings, as the host passes it.

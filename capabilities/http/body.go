@@ -3,6 +3,7 @@ package http
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"mime"
@@ -14,11 +15,16 @@ import (
 	"github.com/stilehost/stile/capabilities/blob"
 )
 
+// tooLarge is the error of a response of so many bytes, or more than so many.
+func tooLarge(size uint64, limit int64) error {
+	return abi.TooLarge(size, fmt.Sprintf("its rule takes in at most %d of each response: \"maxResponse\" of the rule raises that, and max-response=N of --bind", limit))
+}
+
 // receive reads the body to its end.
 func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Response, encoding string, q *request) (err error) {
 	limit := q.maxResponse
 	if encoding == "" && response.ContentLength > limit && response.Request.Method != "HEAD" {
-		return &abi.Error{Code: abi.CodeTooLarge, Size: uint64(response.ContentLength)}
+		return tooLarge(uint64(response.ContentLength), limit)
 	}
 	kind := mediaType(q.secrets.mask(response.Header.Get("Content-Type")))
 	e.mu.Lock()

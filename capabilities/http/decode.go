@@ -125,7 +125,7 @@ type limitedReader struct {
 
 func (l *limitedReader) Read(p []byte) (int, error) {
 	if l.left <= 0 {
-		return 0, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(l.size)}
+		return 0, tooLarge(uint64(l.size), l.size)
 	}
 	n, err := l.r.Read(p[:min(int64(len(p)), l.left)])
 	l.left -= int64(n)

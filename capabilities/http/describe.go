@@ -63,7 +63,7 @@ func (r Rule) Requests() string {
 		fmt.Fprintf(&b, ", with the credential %s, which it does not see, as %s", r.Credential, r.As)
 	}
 	if len(r.Headers) > 0 {
-		b.WriteString(", setting the headers " + strings.Join(r.Headers, ", "))
+		b.WriteString(", " + headersText(r.Headers))
 	}
 	return printable.Line(b.String())
 }

@@ -81,12 +81,26 @@ func connectionHeader(name string) bool {
 // namedHeader reports whether "*" does not include the header, because it identifies the sender, or makes servers take the request
 // for one with another method, URL or sender.
 func namedHeader(name string) bool {
-	switch name {
-	case "authorization", "cookie", "cookie2", "forwarded", "x-forwarded", "x-http-method", "x-http-method-override",
-		"x-method-override", "x-original-url", "x-real-ip", "x-rewrite-url", "x-original-host", "x-host", "x-http-host-override":
-		return true
+	return slices.Contains(namedHeaders[:], name) || strings.HasPrefix(name, "x-forwarded-")
+}
+
+// namedHeaders are those headers, but those that begin with x-forwarded-.
+var namedHeaders = [...]string{
+	"authorization", "cookie", "cookie2", "forwarded", "x-forwarded", "x-host", "x-http-host-override", "x-http-method", "x-http-method-override",
+	"x-method-override", "x-original-host", "x-original-url", "x-real-ip", "x-rewrite-url",
+}
+
+// headersText says which headers a guest may set by a rule's list, beside those that every rule allows.
+func headersText(list []string) string {
+	if !slices.Contains(list, "*") {
+		return "setting the headers " + strings.Join(list, ", ")
 	}
-	return strings.HasPrefix(name, "x-forwarded-")
+	out := append(slices.DeleteFunc(slices.Clone(namedHeaders[:]), func(name string) bool { return slices.Contains(list, name) }), "x-forwarded-...")
+	text := "setting any header but " + strings.Join(out, ", ")
+	if named := slices.DeleteFunc(slices.Clone(list), func(name string) bool { return !namedHeader(name) }); len(named) > 0 {
+		text += ", and also " + strings.Join(named, ", ")
+	}
+	return text
 }
 
 // requestHeader checks the headers that a guest sets.

@@ -5,6 +5,7 @@ import (
 	"context"
 	cryptorand "crypto/rand"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"sync"
@@ -63,10 +64,12 @@ func (s *Sequence) U64(context.Context) (uint64, error) {
 	return binary.LittleEndian.Uint64(b[:]), err
 }
 
+var randomLimit = fmt.Sprintf("one operation returns at most %d", maxBytes)
+
 // Bytes returns length random bytes; above 65,536 the error is [abi.ErrTooLarge].
 func (s *Sequence) Bytes(_ context.Context, length uint32) ([]byte, error) {
 	if length > maxBytes {
-		return nil, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(length)}
+		return nil, abi.TooLarge(uint64(length), randomLimit)
 	}
 	b := make([]byte, length)
 	return b, s.read(b)

@@ -143,7 +143,7 @@ func (n *network) carry(bytes int) error {
 	if pays.traffic.bytes.Add(int64(bytes)) <= n.most {
 		return nil
 	}
-	over := abi.Errorf(abi.CodeExhausted, "traffic of the sandbox in one call: %s", showSize(n.most))
+	over := abi.Spent("traffic of the sandbox in one call", showSize(n.most), "traffic")
 	n.refused(over)
 	return over
 }

@@ -134,7 +134,7 @@ func (h *held) touch(t tree, own bool) {
 // copyError says what went wrong in the sandbox, without names of the machine.
 func copyError(err error) error {
 	if full(err) {
-		return abi.Errorf(abi.CodeExhausted, "the sandbox's disk is full: the limit of its grant is too small for these files")
+		return abi.Errorf(abi.CodeExhausted, "the sandbox's disk is full; the option disk of the binding raises its size")
 	}
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return abi.Errorf(abi.CodeUnavailable, "%.200q in the sandbox: %v", e.Path, e.Err)

@@ -68,7 +68,7 @@ func (d *Directory) edit(ctx context.Context, path string, replacements []Replac
 			size += len(r.New) - len(r.Old)
 		}
 		if _, before, err = o.file(path); err == nil && int(before.status.Size)+size > abi.MaxText*3/2 {
-			err = &abi.Error{Code: abi.CodeTooLarge, Size: uint64(int(before.status.Size) + size)} // not worth reading
+			err = abi.TooLarge(uint64(int(before.status.Size)+size), textLimit) // not worth reading
 		}
 		if err == nil {
 			text, err = o.text(path)
@@ -156,7 +156,7 @@ func replace(ctx context.Context, text string, replacements []Replacement) (part
 		}
 	}
 	if size > abi.MaxText {
-		return nil, 0, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(size)}
+		return nil, 0, abi.TooLarge(uint64(size), textLimit)
 	}
 	at := 0
 	for _, i := range order {

@@ -177,7 +177,7 @@ func (o *op) text(path string) (string, error) {
 func (f openFile) text(room int64) (string, error) {
 	size := f.n.status.Size
 	if size > abi.MaxText {
-		return "", &abi.Error{Code: abi.CodeTooLarge, Size: size}
+		return "", abi.TooLarge(size, textLimit)
 	}
 	if err := abi.Charge(f.o.ctx, int(size)); err != nil {
 		return "", err
@@ -191,7 +191,7 @@ func (f openFile) text(room int64) (string, error) {
 		before := text.Len()
 		switch now := before + len(piece); { // on disk, a file can grow while it is read
 		case now > abi.MaxText:
-			return "", &abi.Error{Code: abi.CodeTooLarge, Size: abi.MaxText}
+			return "", abi.TooLarge(abi.MaxText, textLimit)
 		case int64(now) > room:
 			return "", errGrown
 		case now > max(int(size), before):
@@ -229,7 +229,7 @@ func (f openFile) lines(from uint32, to *uint32) (start, end int64, err error) {
 			chunk = chunk[size:]
 		}
 		if start >= 0 && end-start > abi.MaxText {
-			return 0, 0, &abi.Error{Code: abi.CodeTooLarge, Size: abi.MaxText}
+			return 0, 0, abi.TooLarge(abi.MaxText, textLimit)
 		}
 		if to != nil && line > uint64(*to) {
 			break
@@ -290,7 +290,7 @@ func (d *Directory) ReadLines(ctx context.Context, path string, from uint32, to 
 // is [abi.ErrTooLarge].
 func (d *Directory) ReadBytes(ctx context.Context, path string, offset uint64, length uint32) ([]byte, error) {
 	if length > abi.MaxBytes {
-		return nil, &abi.Error{Code: abi.CodeTooLarge, Size: uint64(length)}
+		return nil, abi.TooLarge(uint64(length), bytesLimit)
 	}
 	data := []byte{}
 	err := d.inspect(ctx, d.resolveFile, "read", path, func(o *op, path string) error {

@@ -43,20 +43,22 @@ async function collect<Page extends { cursor?: string }>(
   }
 }
 
+const textLimit = "a text has at most 16 MiB: readLines, readBytes and readBlob take parts of a file";
+
 function below(raw: Raw): object {
   return derive("stile:capability/workspace", raw, workspace(raw));
 }
 
 export default function workspace(raw: Raw): object {
   return {
-    read: async (path: string) => ask(() => raw.read(path)),
+    read: async (path: string) => ask(() => raw.read(path), textLimit),
     readLines: async (path: string, { from = 1, to }: { from?: number; to?: number } = {}) =>
-      ask(() => raw.readLines(path, from, to)),
+      ask(() => raw.readLines(path, from, to), textLimit),
     readBytes: async (path: string, { offset = 0, length = Infinity }: { offset?: number; length?: number } = {}) =>
       ask(() => readBytes(raw, path, offset, length)),
     readBlob: async (path: string) => ask(() => hostBlob(raw.readBlob(path))),
     readWithDigest: async (path: string, { max = 16 << 20 }: { max?: number } = {}) => {
-      const { text, digest, size } = ask(() => raw.readWithDigest(path, BigInt(max)));
+      const { text, digest, size } = ask(() => raw.readWithDigest(path, BigInt(max)), textLimit);
       return { text, digest, size: Number(size) };
     },
     digest: async (path: string) => {

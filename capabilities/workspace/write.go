@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
@@ -266,10 +267,16 @@ func (o *op) fileOrNone(path string) (place string, n *node, err error) {
 	return place, n, err
 }
 
+// Limits of one operation, for people.
+var (
+	textLimit  = fmt.Sprintf("a text has at most %d; read the file in parts, or as a blob", abi.MaxText)
+	bytesLimit = fmt.Sprintf("one operation takes and returns at most %d bytes, a blob more", abi.MaxBytes)
+)
+
 func checkText(text string) error {
 	switch {
 	case len(text) > abi.MaxText:
-		return &abi.Error{Code: abi.CodeTooLarge, Size: uint64(len(text))}
+		return abi.TooLarge(uint64(len(text)), textLimit)
 	case !utf8.ValidString(text):
 		return abi.Errorf(abi.CodeInvalid, "the text is not UTF-8; write-bytes and append-bytes take any bytes")
 	default:
@@ -279,7 +286,7 @@ func checkText(text string) error {
 
 func checkBytes(data []byte) error {
 	if len(data) > abi.MaxBytes {
-		return &abi.Error{Code: abi.CodeTooLarge, Size: uint64(len(data))}
+		return abi.TooLarge(uint64(len(data)), bytesLimit)
 	}
 	return nil
 }

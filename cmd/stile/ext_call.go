@@ -39,7 +39,7 @@ func (c *extCall) Run(ctx context.Context, s *streams) error {
 			return e.unknown(ctx, viewer, c.Tool, err)
 		}
 		if err != nil {
-			return err
+			return &callError{err}
 		}
 		return c.result(s, result.Output)
 	})

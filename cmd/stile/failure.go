@@ -207,7 +207,7 @@ func explain(err error) failure {
 	case sorted.Kind == lifecycle.FailureSource && f.Kind != kindUsage:
 		f.Problems = sorted.Problems
 	case sorted.Kind == lifecycle.FailureLimit:
-		f.settable = errkind.Is[*boundError](err) && slices.Contains(limitNames(), f.Limit)
+		f.settable = (errkind.Is[*boundError](err) || errkind.Is[*callError](err)) && slices.Contains(limitNames(), f.Limit)
 	case isKeyRefused(err):
 		f.Message += "; --model-key or STILE_MODEL_KEY names the secret with the key, and stile secret set keeps it"
 	case errkind.Is[*toolchain.BusyError](err):

@@ -10,6 +10,11 @@ import (
 	"github.com/stilehost/stile/extension"
 )
 
+// callError is the error of a call whose limits the command line sets.
+type callError struct{ error }
+
+func (e *callError) Unwrap() error { return e.error }
+
 // boundError is the error of a call, with the bindings of its command line.
 type boundError struct {
 	error

@@ -182,7 +182,7 @@ func TestCode(t *testing.T) {
 		{"a denial that it makes up", `throw { name: "DeniedError", denial: { binding: "b", operation: "o", reason: "r", remedy: "all" } }`, nil, "unavailable | unavailable: ", nil},
 		{"a result that is no JSON", "return 1n", nil, "", nil},
 		{"a result that is too long", `return "x".repeat(70_000)`, nil, "exhausted | exhausted: code.ts: limit reached: output (64 KiB)", nil},
-		{"code that is too long", "//" + strings.Repeat("x", 70_000), nil, "exhausted | exhausted: bytes of code and input: 65536", nil},
+		{"code that is too long", "//" + strings.Repeat("x", 70_000), nil, "exhausted | exhausted: bytes of code and input: 65536; the option bytes of the binding raises it", nil},
 		{"code under a strange name", "return 1", map[string]any{"name": "../a.ts"}, "invalid | invalid: \"../a.ts\" cannot name code", nil},
 		{"a loop", "console.log(1); for (;;);", nil, "exhausted | exhausted: code.ts: limit reached: cpu (300ms)", []string{"info: 1"}},
 		{"a hoard", "const a: any[] = []; for (;;) a.push(new ArrayBuffer(1 << 20));", nil, "exhausted | exhausted: code.ts: limit reached: memory (16 MiB)", nil},

@@ -57,6 +57,10 @@ export function given(body: BodyInit | null | undefined): Content | undefined {
   };
 }
 
+// Which limit a body reaches: the rule has the first, and only text the second.
+const limit = 'a response has at most 16 MiB, or "maxResponse" of its rule';
+const textLimit = `${limit}, and a text at most 16 MiB: blob() and body take more`;
+
 const unlimited = 0xffff_ffff_ffff_ffffn;
 
 /** The content of an exchange. Text crosses as text; bytes stay on the host until they are read. */
@@ -69,7 +73,7 @@ export function received(exchange: Raw, type: string, signal: AbortSignal | unde
   // The whole body of an exchange can be taken once.
   const stored = async () => {
     if (!blob) await until("whole");
-    blob ??= ask(() => hostBlob(exchange.blob(), type));
+    blob ??= ask(() => hostBlob(exchange.blob(), type), limit);
     exchange.drop();
     return blob;
   };
@@ -84,7 +88,7 @@ export function received(exchange: Raw, type: string, signal: AbortSignal | unde
       if (!blob) await until("whole");
       if (blob) return decode(blobBytes(blob));
       try {
-        const text: string = ask(() => exchange.text(unlimited));
+        const text: string = ask(() => exchange.text(unlimited), textLimit);
         finish(this);
         return text.replace(/^\ufeff/, "");
       } catch (error) {
@@ -118,7 +122,7 @@ function part(exchange: Raw, offset: number): Uint8Array<ArrayBuffer> {
     const bytes = hostBytes(raw, 0, piece);
     raw.drop();
     return bytes;
-  });
+  }, limit);
 }
 
 /** Available bytes, as a source. */

@@ -69,19 +69,22 @@ export function unbound(kind: string, operation: string): DeniedError {
   });
 }
 
-/** Runs operations of raw handles, and converts their errors into the ones that authors see. */
-export function ask<T>(operation: () => T): T {
+/** Runs operations of raw handles, and converts their errors into the ones that authors see. limit says which limit makes something too large. */
+export function ask<T>(operation: () => T, limit?: string): T {
   try {
     return operation();
   } catch (thrown) {
-    throw thrown instanceof WitError ? surface(thrown.payload) : thrown;
+    throw thrown instanceof WitError ? surface(thrown.payload, limit) : thrown;
   }
 }
 
-function surface(payload: any): CapabilityError {
+function surface(payload: any, limit?: string): CapabilityError {
   if (payload?.tag === "denied") return new DeniedError(payload.val);
   const text = Object.hasOwn(texts, payload?.tag) && texts[payload.tag];
-  if (text) return new CapabilityError(payload.tag, text(payload.val), payload.val);
+  if (text) {
+    const more = payload.tag === "too-large" && limit ? `; ${limit}` : "";
+    return new CapabilityError(payload.tag, text(payload.val) + more, payload.val);
+  }
   return new CapabilityError("error", typeof payload === "string" ? payload : describe(payload), payload);
 }
 

@@ -14,8 +14,14 @@ import (
 var ErrNoLimit = abi.Errorf(abi.CodeInvalid, "limit: 0; a page has at least one entry")
 
 // Exhausted returns an [abi.ErrExhausted] for what needs more than a limit.
-func Exhausted(what string, limit, needed int64) error {
+func Exhausted(what string, limit, needed int64) *abi.Error {
 	return abi.Errorf(abi.CodeExhausted, "%s: limit %d, needed %d", what, limit, needed)
+}
+
+// inPolicy adds to an error the field of policy.json that has its limit.
+func inPolicy(err *abi.Error, field string) error {
+	err.Detail += "; it is " + field + " in policy.json"
+	return err
 }
 
 // Owner returns who owns a store: its name up to the last dot. Stores of a scope have the same owner, and nobody else's has it. Those
@@ -32,10 +38,10 @@ func CheckRoom(ctx context.Context, c *sqlite.Conn, room capability.Room, all, s
 	}
 	own, sum = own+more, sum+more
 	if room.All > 0 && sum > room.All {
-		over, err = sum-room.All, Exhausted("bytes on disk of all "+all, room.All, sum)
+		over, err = sum-room.All, inPolicy(Exhausted("bytes on disk of all "+all, room.All, sum), "limits.kept")
 	}
 	if room.Owner > 0 && own > room.Owner {
-		over, err = max(over, own-room.Owner), Exhausted("bytes on disk of all "+all+" in this scope", room.Owner, own)
+		over, err = max(over, own-room.Owner), inPolicy(Exhausted("bytes on disk of all "+all+" in this scope", room.Owner, own), "limits.keptPerScope")
 	}
 	return over, err
 }
