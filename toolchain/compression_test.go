@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"compress/flate"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os/exec"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -105,5 +108,112 @@ func TestCompressionIsCancelled(t *testing.T) {
 	_, err = c.Do(ctx, host.Request{Tool: "t", Input: []byte("{}"), Env: host.Env{"clock": clock.System()}, Limits: host.Limits{CPU: time.Hour, Wall: time.Hour}})
 	if !errors.Is(err, context.DeadlineExceeded) || errkind.Is[*host.GuestError](err) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What node:zlib lacks says so, with a way around.
+func TestZlibLacks(t *testing.T) {
+	n := newNodeTools(t)
+	got, err := n.call(t, "", `import * as zlib from "zlib";`, `return [() => zlib.brotliDecompressSync("a"), () => zlib.createBrotliCompress(), () => zlib.zstdCompressSync("a"), () => zlib.inflateSync("a", { dictionary: "b" })].map((f) => { try { return f(); } catch (e) { return e.message; } });`, host.Request{})
+	for _, want := range []string{"zlib.brotliDecompressSync: this is not there; use gzip, or to read brotli the npm package brotli", "zlib.createBrotliCompress: ", "zlib.zstdCompressSync: this is not there; use gzip, or to read zstd the npm package fzstd", "no dictionaries here; the npm packages fflate and pako"} {
+		if err != nil || !strings.Contains(got, want) {
+			t.Errorf("got %s, %v, want %s", got, err, want)
+		}
+	}
+	if _, err := n.call(t, "", `import zlib from "zlib"; const made = zlib.gzipSync("a");`, `return made.length;`, host.Request{}); err == nil || !strings.Contains(err.Error(), "not available at top level; use it inside a tool's run") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// zlibScript is code for both, here and in Node.js: what results are, and what errors say.
+const zlibScript = `
+	const text = "the quick brown fox jumps over the lazy dog. ".repeat(5_000), names = ["gzip", "deflate", "deflateRaw"], backs = { gzip: "gunzip", deflate: "inflate", deflateRaw: "inflateRaw" };
+	const out = {}, say = (f) => { try { const r = f(); return Buffer.isBuffer(r) ? "text " + r.toString() : r; } catch (e) { return [e.name, e.code, e.errno, e.message].join("; "); } };
+	const bytes = (f) => (e, r) => f(e ? [e.name, e.code, e.message].join("; ") : "text " + r.toString("latin1").slice(0, 40));
+	const gz = zlib.gzipSync("hello"), z = zlib.deflateSync("hello"), raw = zlib.deflateRawSync("hello");
+	for (const name of names) {
+		for (const level of [-1, 0, 1, 5, 6, 9]) {
+			const packed = zlib[name + "Sync"](text, { level });
+			out[name + level] = [zlib[backs[name] + "Sync"](packed).toString() === text, level === 0 ? packed.length > text.length : packed.length < 3_000, [...packed.subarray(0, name === "deflateRaw" ? 0 : name === "gzip" ? 10 : 2)]];
+		}
+		out[name + " empty"] = zlib[backs[name] + "Sync"](zlib[name + "Sync"]("")).length;
+		out[name + " promise"] = (await util.promisify(zlib[backs[name]])(await util.promisify(zlib[name])("promised", { level: 3 }))).toString();
+	}
+	for (const [name, data] of Object.entries({
+		gz, z, raw, none: Buffer.alloc(0), garbage: Buffer.from("garbage"), cut: gz.subarray(0, -3), one: gz.subarray(0, 1), two: Buffer.concat([gz, gz]), after: Buffer.concat([gz, Buffer.from("xyz")]),
+		zeros: Buffer.concat([gz, Buffer.alloc(10)]), zAfter: Buffer.concat([z, Buffer.from("xyz")]), rawAfter: Buffer.concat([raw, Buffer.from("xyz")]), twoCut: Buffer.concat([gz, gz.subarray(0, 5)]),
+		sum: Buffer.concat([gz.subarray(0, -8), Buffer.alloc(8)]), zSum: Buffer.concat([z.subarray(0, -4), Buffer.alloc(4)]), block: Buffer.from([7]), method: Buffer.from([0x1f, 0x8b, 9, 0, 0, 0, 0, 0, 0, 3, 0]),
+		stored: Buffer.from([1, 1, 0, 1, 0]), far: Buffer.from([3, 2, 0]),
+	})) for (const back of ["gunzipSync", "inflateSync", "inflateRawSync", "unzipSync"]) out[name + " " + back] = say(() => zlib[back](data));
+	out.partial = say(() => zlib.gunzipSync(zlib.gzipSync(text, { level: 0 }).subarray(0, 1_000), { finishFlush: zlib.constants.Z_SYNC_FLUSH }).length > 500);
+	out.most = say(() => zlib.gunzipSync(gz, { maxOutputLength: 4 })); out.enough = say(() => zlib.gunzipSync(gz, { maxOutputLength: 5 })); out.bomb = say(() => zlib.gunzipSync(zlib.gzipSync(Buffer.alloc(10_000_000)), { maxOutputLength: 1_000_000 }));
+	out.level = say(() => zlib.gzipSync("a", { level: 10 })); out.type = say(() => zlib.gzipSync(5)).split(". ")[0];
+	for (const [name, data] of Object.entries({ string: "héllo", array: new Uint16Array([1, 2, 3]), view: new DataView(new ArrayBuffer(3)), buffer: new ArrayBuffer(4) })) out[name] = say(() => zlib.gunzipSync(zlib.gzipSync(data)).toString("hex"));
+	out.callback = await new Promise((f) => zlib.gunzip(Buffer.from("bad data"), bytes(f))); out.good = await new Promise((f) => zlib.gunzip(gz, {}, bytes(f)));
+	const collect = async (stream) => { const all = []; for await (const piece of stream) all.push(piece); return Buffer.concat(all); };
+	const big = Buffer.alloc(3_000_000, "0123456789abcdef");
+	out.pipe = (await collect(Readable.from([big.subarray(0, 5), big.subarray(5)]).pipe(zlib.createGzip()).pipe(zlib.createGunzip()))).equals(big);
+	out.unzip = (await collect(Readable.from([Buffer.from([0x1f]), gz.subarray(1)]).pipe(zlib.createUnzip()))).toString(); out.unzipZ = (await collect(Readable.from([z]).pipe(zlib.createUnzip()))).toString();
+	out.fails = await collect(Readable.from([Buffer.from("bad")]).pipe(zlib.createGunzip())).catch((e) => [e.code, e.message]); out.early = await collect(Readable.from([gz.subarray(0, 12)]).pipe(zlib.createGunzip())).catch((e) => [e.code, e.message]);
+	out.flush = await new Promise((f) => { const d = zlib.createDeflate(), i = zlib.createInflate(); d.pipe(i); i.on("data", (b) => f(b.toString())); d.write("flushed"); d.flush(() => {}); });
+	out.crc = typeof zlib.crc32 === "function" ? [zlib.crc32("hello"), zlib.crc32(Buffer.from("world"), zlib.crc32("hello "))] : [907060870, 222957957];
+	out.constants = Object.entries(zlib.constants).filter(([k]) => !/BROTLI|ZSTD|VERNUM/.test(k) && k !== "Z_MAX_CHUNK").map(([k, v]) => k + v).sort(); out.codes = zlib.codes;
+	out.classes = [zlib.createGzip() instanceof zlib.Gzip, zlib.createInflateRaw() instanceof Transform];
+	out.theirs = Object.entries(input).map(([name, packed]) => zlib[name](Buffer.from(packed, "base64")).toString("hex"));
+	out.ours = { gunzipSync: zlib.gzipSync(big).toString("base64"), inflateSync: zlib.deflateSync(text, { level: 9 }).toString("base64"), inflateRawSync: zlib.deflateRawSync(big.subarray(0, 99_999), { level: 1 }).toString("base64") };
+	return out;`
+
+// node:zlib has the results and the errors that Node.js has, and each reads what the other compressed.
+func TestZlibAgainstNode(t *testing.T) {
+	program, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not there")
+	}
+	script := "const zlib = require('zlib'), util = require('util'), { Readable, Transform } = require('stream');\nconst run = async (input) => {" + zlibScript + "\n};\nrun(JSON.parse(process.argv[1])).then((r) => console.log(JSON.stringify(r)));"
+	inNode := func(input string) (found map[string]any) {
+		out, err := exec.CommandContext(t.Context(), program, "-e", script, input).CombinedOutput()
+		if err == nil {
+			err = json.Unmarshal(out, &found)
+		}
+		if err != nil {
+			t.Fatalf("%v: %.2000s", err, out)
+		}
+		return found
+	}
+	theirs := inNode("{}")
+	given, err := json.Marshal(theirs["ours"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNodeTools(t)
+	text := "import zlib from \"node:zlib\"; import util from \"util\"; import { Readable, Transform } from \"stream\"; import { extension } from \"stile\";\nexport default extension({ tools: { t: { description: \"test\", run: async (input) => {" + zlibScript + "} } } });"
+	c, err := n.Build(t.Context(), Source{FS: fstest.MapFS{"tool.js": {Data: []byte(text)}}, Entry: "tool.js"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	result, err := c.Do(t.Context(), host.Request{Tool: "t", Input: given, Limits: host.Limits{CPU: time.Minute, Output: 16 << 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ours map[string]any
+	if err := json.Unmarshal(result.Output, &ours); err != nil {
+		t.Fatal(err)
+	}
+	back, err := json.Marshal(ours["ours"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := inNode(string(back)); !reflect.DeepEqual(again["theirs"], ours["theirs"]) || len(again["theirs"].([]any)) != 3 {
+		t.Error("Node.js does not read the same from both")
+	}
+	for _, name := range []string{"ours", "theirs"} {
+		delete(ours, name)
+		delete(theirs, name)
+	}
+	for name, want := range theirs {
+		if !reflect.DeepEqual(ours[name], want) {
+			t.Errorf("%s: got %v, Node.js has %v", name, ours[name], want)
+		}
 	}
 }

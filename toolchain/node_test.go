@@ -176,6 +176,8 @@ func TestNodeModulesAreCharged(t *testing.T) {
 		"URLPattern":     {``, `const pathname = Array.from({ length: 100 }, (_, i) => "/:a" + i).join(""); for (;;) new URLPattern({ pathname }).test({ pathname: "/a".repeat(100) });`},
 		"marks":          {``, `for (;;) performance.mark("m", { detail: "x".repeat(1000) });`},
 		"assert":         {`import assert from "assert";`, `let a = {}; for (let i = 0; i < 1e5; i++) a = { a }; for (;;) { try { assert.deepStrictEqual(a, { ...a, b: 1 }); } catch (e) { if (!(e instanceof Error)) throw e; } }`},
+		"zlib":           {`import zlib from "zlib";`, `for (;;) zlib.gunzipSync(zlib.gzipSync(Buffer.alloc(1 << 20)));`},
+		"a bomb":         {`import zlib from "zlib";`, `let b = Buffer.alloc(1 << 20); for (let i = 0; i < 3; i++) b = zlib.deflateSync(b); let c = Buffer.concat(Array(200).fill(zlib.deflateRawSync(Buffer.alloc(1 << 20), { level: 9 }))); for (;;) { b = zlib.gunzipSync(zlib.gzipSync(Buffer.concat([c, b]))); c = Buffer.concat([c, c]); }`},
 		"string_decoder": {`import { StringDecoder } from "string_decoder";`, `const d = new StringDecoder("utf8"); for (;;) d.write(Buffer.alloc(1 << 20));`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -176,7 +176,7 @@ func (w *Writer) head(out *bytes.Buffer) {
 	case Gzip:
 		extra := byte(0)
 		switch w.level {
-		case 1:
+		case 0, 1:
 			extra = 4 // fastest
 		case 9:
 			extra = 2 // best

@@ -288,7 +288,7 @@ func (r *Reader) head() (waits bool, err error) {
 	switch r.state {
 	case stateHead:
 		for ; r.left < 10; r.left++ {
-			if !r.need(8) {
+			if !r.need(8) || r.left == 0 && !r.need(16) { // zlib looks at two bytes together
 				return true, nil
 			}
 			b := byte(r.take(8))
