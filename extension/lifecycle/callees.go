@@ -272,14 +272,13 @@ func withCallees(kinds capability.Set, bindings []extension.Binding, text string
 		callees := make([]capability.Callee, 0, len(all[b.Name]))
 		for _, record := range all[b.Name] {
 			c := capability.Callee{Scope: record.Scope, Extension: record.Extension, Tools: record.Tools, Inner: record.Inner, Grants: map[string]capability.Grant{}}
-			r := jsonform.New("callees", capability.JSON(record.May))
-			if len(record.May) > 0 {
-				for _, may := range extension.ReadBindings(r, kinds, nil, r.Parse()) {
-					c.Grants[may.Name] = may.Grant
+			for name, may := range record.May { // one by one: they can be more than a manifest has
+				r := jsonform.New("callees", capability.JSON(map[string]json.RawMessage{name: may}))
+				read := extension.ReadBindings(r, kinds, nil, r.Parse())
+				if r.Err != nil {
+					return nil, errors.New(r.Err.In("callees"))
 				}
-			}
-			if r.Err != nil {
-				return nil, errors.New(r.Err.In("callees"))
+				c.Grants[name] = read[0].Grant
 			}
 			callees = append(callees, c)
 		}

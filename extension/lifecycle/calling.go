@@ -28,11 +28,17 @@ type calling struct {
 	names  []string // of the tools that it may call
 
 	asking sync.Mutex
-	asked  map[*active]error // callees that may do more than was approved
+	asked  map[[2]string]outgrown // by scope and name, callees that may do more than was approved
 
 	finding    sync.Mutex
 	generation int64 // of catalog
 	catalog    *tools.Catalog
+}
+
+// outgrown is what is known of a callee that may do more than was approved.
+type outgrown struct {
+	release *active
+	denied  error // of calls
 }
 
 // opens opens the binding for a release.
@@ -52,7 +58,7 @@ func (m *Manager) withCalls(a *active, bindings []extension.Binding) []extension
 		if !ok {
 			continue
 		}
-		c := &calling{Manager: m, caller: a, rights: g, asked: map[*active]error{}}
+		c := &calling{Manager: m, caller: a, rights: g, asked: map[[2]string]outgrown{}}
 		for _, callee := range g.Callees() {
 			c.names = append(c.names, callee.Tools...)
 		}
@@ -202,7 +208,8 @@ func (p *pin) check(ctx context.Context, tool string, callee *active) error {
 	}
 	p.asking.Lock()
 	defer p.asking.Unlock()
-	if p.asked[callee] == nil {
+	key := [2]string{p.scope.String(), p.extension}
+	if p.asked[key].release != callee {
 		asked, err := p.askFor(ctx, p.caller)
 		if err != nil {
 			return err
@@ -216,9 +223,9 @@ func (p *pin) check(ctx context.Context, tool string, callee *active) error {
 		default:
 			d.Reason += fmt.Sprintf(": write %s again, so that a person can approve it", p.caller.manifest.Name)
 		}
-		p.asked = map[*active]error{callee: &uncoveredError{d}} // the last one is enough: others ask, and find their request
+		p.asked[key] = outgrown{callee, &uncoveredError{d}}
 	}
-	return p.asked[callee]
+	return p.asked[key].denied
 }
 
 // covered is what is known of a callee of a release.
@@ -295,6 +302,7 @@ var errUnresolved = errors.New("what the version calls is not known")
 // the same author that waits is requested again in its place. It returns the request, which the policy may have approved. It is zero
 // if there is none: then the version must be written again.
 func (m *Manager) askFor(ctx context.Context, a *active) (request Release, err error) {
+	m.options.step("ask again")
 	var called resolved // of the version with the digest
 	var of *Version
 	again := func(c *sqlite.Conn, load func(string) (*Version, error)) error {
@@ -304,10 +312,10 @@ func (m *Manager) askFor(ctx context.Context, a *active) (request Release, err e
 			return err
 		}
 		const own = "SELECT " + releaseColumns + " FROM release WHERE scope = ? AND name = ? AND author = ? AND state = 'pending'"
-		digest := r.Digest
+		digest, signer := r.Digest, r.Signer
 		waits, err := scanRelease(c.Row(ctx, own, r.Scope.String(), r.Name, r.Author).Scan)
 		if err == nil {
-			digest = waits.Digest
+			digest, signer = waits.Digest, waits.Signer
 		} else if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
@@ -335,7 +343,7 @@ func (m *Manager) askFor(ctx context.Context, a *active) (request Release, err e
 		if err := c.Row(ctx, no, r.Scope.String(), r.Name, digest, r.ID, text).Scan(&denied); err != nil || denied {
 			return err
 		}
-		d := Draft{Scope: r.Scope, Author: r.Author, Signer: r.Signer, by: "host", reason: "the extensions that it calls may do more now", asked: called.bindings}
+		d := Draft{Scope: r.Scope, Author: r.Author, Signer: signer, by: "host", reason: "the extensions that it calls may do more now", asked: called.bindings}
 		decision := m.decideAgain(r, v, called.bindings, waits.ID != 0)
 		if decision.Verdict == policy.Refused {
 			return nil
