@@ -218,6 +218,9 @@ func (r *request) written(ctx context.Context, w *lifecycle.Written, spent *Spen
 	}
 	out.why = w.Why
 	out.say()
+	for _, text := range w.Untyped {
+		out.Message += " " + printable.Short(text, maxMessage) + "."
+	}
 	if w.Unchecked != nil {
 		out.Message += " " + printable.Short(w.Unchecked.Error(), maxMessage) + "."
 	}

@@ -392,7 +392,11 @@ func (d *dev) check(ctx context.Context, w *watched, file string, p prepared, bu
 			AnyBinding: p.manifest == nil && (len(d.Bind) == 0 || len(d.Var) > 0),
 		}
 		if p.manifest != nil {
-			request.Vars = extension.VarTypes(p.manifest.Vars)
+			request.Vars, request.Dependencies = extension.VarTypes(p.manifest.Vars), p.manifest.Dependencies
+		}
+		if source, tree, err := toolchain.Open(file, d.n.home, d.n.cache, d.n.keys); err == nil {
+			request.Packages = source.FS
+			defer func() { _ = tree.Close() }() // it was only read
 		}
 		err = d.checker.Check(ctx, request)
 		r.Check = milliseconds(began)

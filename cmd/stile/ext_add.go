@@ -68,6 +68,9 @@ var componentStages = map[extension.Stage]string{
 // finish reports warnings about npm packages and bindings, asks the person at the terminal to approve a waiting version, and prints the
 // result.
 func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *lifecycle.Written) error {
+	for _, text := range w.Untyped {
+		s.say("stile: %s", text)
+	}
 	if w.Unchecked != nil {
 		s.say("stile: %s", printable.Text(w.Unchecked.Error()))
 	}
@@ -201,6 +204,7 @@ type writtenJSON struct {
 	Packages  []npm.Package               `json:"packages"`
 	Report    inspect.Report              `json:"report"`
 	Seconds   map[extension.Stage]float64 `json:"seconds"`
+	Untyped   []string                    `json:"untyped,omitempty"`
 }
 
 func writtenOf(w *lifecycle.Written) writtenJSON {
@@ -208,6 +212,7 @@ func writtenOf(w *lifecycle.Written) writtenJSON {
 		releaseOf(w.Release), w.Version.Manifest.Version, w.Version.HasSource(), w.Unchanged, "", toolsOf(w.Version.Tools),
 		append([]extension.Change{}, w.Changes...), append([]extension.Change{}, w.Cut...), testsOf(w.Tests), append([]npm.Package{}, w.Version.Packages...), w.Version.Report,
 		map[extension.Stage]float64{},
+		w.Untyped,
 	}
 	for stage, took := range w.Took {
 		j.Seconds[stage] = took.Seconds()

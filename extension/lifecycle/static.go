@@ -80,7 +80,8 @@ func (b *build) checkTypes(ctx context.Context) error {
 	b.worked = true
 	return b.options.Types.Check(ctx, typecheck.Request{
 		Files: b.seen.Files, Entry: b.seen.Entry, Bindings: extension.Known(b.withDefaults(b.seen.Manifest.Bindings)), AnyBinding: !b.bound, Types: b.called.toolTypes(), Vars: extension.VarTypes(b.seen.Manifest.Vars),
-		WIT: b.options.Host.WIT(), Progress: b.draft.Working,
+		WIT: b.options.Host.WIT(), Progress: b.draft.Working, Packages: b.source.FS, Dependencies: b.seen.Manifest.Dependencies,
+		Warn: func(text string) { b.written.Untyped = append(b.written.Untyped, text) },
 	})
 }
 

@@ -1,9 +1,11 @@
 package lifecycle
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 	"testing"
 
 	"github.com/stilehost/stile/extension"
@@ -50,6 +52,26 @@ func TestTypes(t *testing.T) {
 		h.options.Types = types
 		if w := write(t, h.open(), bad); w.Unchecked == nil || types != nil && !errors.Is(w.Unchecked, fs.ErrPermission) {
 			t.Errorf("got %v", w.Unchecked)
+		}
+	}
+}
+
+// The types that packages bring count, and those that an author declares for packages without.
+func TestTypesOfPackages(t *testing.T) {
+	h := newHome(t)
+	h.options.Packages = newPackages(t)
+	h.options.Types = newTypes(t, h.options.Toolchain)
+	m := h.open()
+	for code, want := range map[string]string{
+		`export function area(width: number): number { return z.number().pars(width); }`:                                     "Did you mean 'parse'? (TS2551)",
+		`export function area(width: number): string { return z.number().parse(width); }`:                                    "Type 'number' is not assignable to type 'string'. (TS2322)",
+		`export function area(width: number): number { return z.object({ a: z.number() }).safeParse({ a: width }).data.a; }`: "", // it may be undefined
+	} {
+		d := tool("shapes", "area", "import { z } from \"zod\";\n/** The area of a square.\n * @param width how wide it is */\n"+code, "")
+		d.Manifest = bytes.Replace(d.Manifest, []byte(`"tools"`), []byte(`"dependencies": {"zod": "^4"}, "tools"`), 1)
+		w, err := m.Write(t.Context(), d)
+		if want == "" && (err != nil || w.Unchecked != nil || len(w.Untyped) > 0) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v", code, err)
 		}
 	}
 }

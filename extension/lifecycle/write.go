@@ -110,6 +110,8 @@ type Written struct {
 	Tests []trial.Result
 	// Unchecked says why the compiler that checks types was not available. It is nil if types were checked, or if the draft did without.
 	Unchecked error
+	// Untyped are sentences about packages whose types the check of types did without.
+	Untyped []string
 	// Took is how long each stage worked.
 	Took map[extension.Stage]time.Duration
 }
@@ -406,7 +408,7 @@ func (m *Manager) sourceOf(ctx context.Context, v *Version, derived *inspect.Der
 				{Text: "there are no npm packages here: " + strings.Join(imports, ", "), Fix: "it without packages"},
 			}}
 		}
-		resolution, err := m.options.Packages.Resolve(ctx, npm.Request{Dependencies: v.Manifest.Dependencies, Imports: imports, Lock: lock, AllowFresh: fresh})
+		resolution, err := m.options.Packages.Resolve(ctx, npm.Request{Dependencies: v.Manifest.Dependencies, Imports: imports, Lock: lock, AllowFresh: fresh, Types: m.options.Types != nil})
 		if err != nil {
 			return toolchain.Source{}, blameImports(Mendable(extension.StageResolve, err), v)
 		}

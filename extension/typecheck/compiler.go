@@ -120,7 +120,7 @@ func (c *Checker) obtain(ctx context.Context, tools *toolchain.Toolchain) ([]byt
 }
 
 // recipe changes when build treats its input differently.
-const recipe = "2"
+const recipe = "3"
 
 func (c *Checker) build(ctx context.Context, tools *toolchain.Toolchain) ([]byte, error) {
 	c.o.Progress("making the TypeScript compiler ready, once")
@@ -164,7 +164,7 @@ func compilerModule(packages fs.FS) ([]byte, error) {
 	if !ok {
 		return nil, errors.New("read the compiler: it has no command line to be left out")
 	}
-	text = append(text, "\nexport { bindSourceFile, createProgram, createSourceFile, Diagnostics, flattenDiagnosticMessageText, getLineAndCharacterOfPosition, getPositionOfLineAndCharacter };\n"...)
+	text = append(text, "\nexport { bindSourceFile, createProgram, createSourceFile, Diagnostics, flattenDiagnosticMessageText, forEachChild, getLineAndCharacterOfPosition, getPositionOfLineAndCharacter, getSourceFileOfNode, isInterfaceDeclaration };\n"...)
 	result := api.Transform(string(text), api.TransformOptions{
 		Loader: api.LoaderJS, Format: api.FormatESModule, Target: api.ESNext, TreeShaking: api.TreeShakingTrue, MinifyWhitespace: true, MinifySyntax: true,
 		MinifyIdentifiers: true, LegalComments: api.LegalCommentsNone, LogLevel: api.LogLevelSilent,

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/jslex"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
@@ -119,10 +121,17 @@ func (c *Checker) Close() error {
 
 // Request says what to check.
 type Request struct {
-	// Files are the source by path. Only modules that Entry leads to are checked. Packages have the type any, because their types
-	// are not available here.
+	// Files are the source by path. Only modules that Entry leads to are checked.
 	Files map[string][]byte
 	Entry string
+	// Packages has the folder node_modules with the declarations of packages, as npm.Resolution.FS has it. A package has the type any where it
+	// brings none, and there is none of @types either; where its declarations have more than 512 KiB or 400 files, with those that they
+	// import; and where they depend on types of Node or a page for what the source uses. Default: packages have the type any.
+	Packages fs.FS
+	// Dependencies are the packages that the manifest names. Only of these, @types has types of what the source imports.
+	Dependencies map[string]string
+	// Warn, when not nil, is called with a sentence about packages whose declarations were too much for the check.
+	Warn func(text string)
 	// Bindings are the bindings in env, names with their interfaces, as in toolchain.Source.
 	Bindings map[string]string
 	// Types are the types of bindings that say more than their interfaces, as in toolchain.EnvTypes.
@@ -164,9 +173,9 @@ func (c *Checker) Check(ctx context.Context, r Request) error {
 	if r.AnyBinding {
 		env = `import type {} from "stile"; declare module "stile" { interface Env { readonly [name: string]: any } }`
 	}
-	input, err := json.Marshal(map[string]any{"files": files, "entry": r.Entry, "env": env})
-	if err != nil {
-		return &UnavailableError{err}
+	packages := imported(r.Packages, r.Dependencies, files)
+	if len(packages.left) > 0 {
+		r.warn("the types of %s were not used in the check, because they are too large", strings.Join(packages.left, ", "))
 	}
 	component, err := c.readyWith(ctx, r.Progress)
 	if err == nil {
@@ -175,9 +184,13 @@ func (c *Checker) Check(ctx context.Context, r Request) error {
 			return fmt.Errorf("check types: %w", busy)
 		}
 		defer c.checking.Give()
-		var result host.Result
-		if result, err = component.Do(ctx, host.Request{Tool: "check", Input: input, Env: host.Env{}}); err == nil {
-			return problems(result.Output, files)
+		var output []byte
+		if output, err = c.call(ctx, component, files, r.Entry, env, packages); tooMuch(err) && len(packages.Files) > 0 && ctx.Err() == nil {
+			r.warn("the types of packages were not used in the check, because they are too complex")
+			output, err = c.call(ctx, component, files, r.Entry, env, imported(nil, nil, nil))
+		}
+		if err == nil {
+			return problems(output, files)
 		}
 	}
 	if ctx.Err() != nil {
@@ -196,6 +209,31 @@ func (c *Checker) Check(ctx context.Context, r Request) error {
 	default:
 		return &UnavailableError{err}
 	}
+}
+
+func (r *Request) warn(format string, args ...any) {
+	if r.Warn != nil {
+		r.Warn(printable.Line(printable.Cut(fmt.Sprintf(format, args...), maxText)))
+	}
+}
+
+// call runs the compiler once.
+func (c *Checker) call(ctx context.Context, component *host.Component, files map[string]string, entry, env string, packages declared) ([]byte, error) {
+	input, err := json.Marshal(map[string]any{"files": files, "entry": entry, "env": env, "packages": packages})
+	if err != nil {
+		return nil, err
+	}
+	r := host.Request{Tool: "check", Input: input, Env: host.Env{}}
+	if len(packages.Files) > 0 {
+		r.Limits.CPU = min(c.o.CPU, typesCPU)
+	}
+	result, err := component.Do(ctx, r)
+	return result.Output, err
+}
+
+// tooMuch reports an error that simpler types would avoid.
+func tooMuch(err error) bool {
+	return errkind.Is[*host.LimitError](err) || errkind.Is[*host.GuestError](err) || errkind.Is[*host.TrapError](err)
 }
 
 func tooComplex(entry, why string) error {

@@ -102,7 +102,7 @@ func TestProblems(t *testing.T) {
 		{"what is not bound", `return env.gitlab.fetch("https://gitlab.com/");`, `tool.ts:5:12: Property 'gitlab' does not exist on type 'Env'. (TS2339); write a binding "gitlab" in the manifest, or the name of one that is there`},
 		{"property of the input", `return name.lenght;`, `tool.ts:5:13: Property 'lenght' does not exist on type 'string'. Did you mean 'length'? (TS2551)`},
 		{"what may be null", `return name.match(/a(.)/)[1];`, `tool.ts:5:8: Object is possibly 'null'. (TS2531)`},
-		{"Intl", `return new Intl.NumberFormat("de").format(1);`, `tool.ts:5:12: Cannot use namespace 'Intl' as a value. (TS2708); write toISOString() and toFixed() with your own formatting, a package that does not need Intl`},
+		{"Intl", `return new Intl.NumberFormat("de").format(1);`, `tool.ts:5:12: Cannot use namespace 'Intl' as a value. (TS2708); write toISOString() and toFixed() with your own formatting, a package that does not need Intl, such as date-fns or dayjs without their time zones, or a table of names and offsets in the code`},
 		{"Atomics", `return Atomics;`, `tool.ts:5:8: 'Atomics' only refers to a type, but is being used as a value here. (TS2693); write code without threads: a call is alone in its memory`},
 		{"Temporal", `return Temporal.Now.instant();`, `tool.ts:5:8: Cannot find name 'Temporal'. (TS2304); write Date, in UTC`},
 		{"the browser's", `return document.title;`, `tool.ts:5:8: Cannot find name 'document'. (TS2584); write an npm package such as "cheerio" for HTML, or a browser binding: await env.browser.open(url)`},

@@ -120,7 +120,7 @@ type Request struct {
 	// Recall takes the versions that an equal request without a lock chose on the same day (UTC), also in another process. It spares code
 	// that is built for one call the second that npm takes.
 	Recall bool
-	// Types keeps the type declarations of packages in FS. Code does not need them.
+	// Types keeps the type declarations of packages in FS, up to 64 MiB and 20,000 files. Code does not need them, and they count towards no limit.
 	Types bool
 }
 

@@ -24,7 +24,7 @@ const listName = "node_modules/.packages.json"
 const maxManifest = 1 << 20
 
 // packing names the rules for making archives. Archives made by other rules are packed again.
-const packing = "packing 2"
+const packing = "packing 3"
 
 // pack makes the archive from what npm unpacked: files that code can need, types on request, and the list of packages.
 func (c *Client) pack(w *workplace, packages []located, types bool) ([]byte, error) {
@@ -37,6 +37,7 @@ func (c *Client) pack(w *workplace, packages []located, types bool) ([]byte, err
 		owner[packages[i].at] = &packages[i]
 	}
 	count, left := 0, c.o.MaxBytes
+	typeFiles, typeBytes := 0, int64(maxTypeBytes)
 	return writeZip(func(z *zip.Writer) error {
 		err := fs.WalkDir(files, modules, func(name string, entry fs.DirEntry, err error) error {
 			if err != nil {
@@ -53,8 +54,19 @@ func (c *Client) pack(w *workplace, packages []located, types bool) ([]byte, err
 				p.smuggles()
 				return nil
 			}
-			if !needed(name) && (!types || !declares(name)) {
-				return nil
+			if !needed(name) {
+				if !types || !declares(name) || typeFiles == maxTypeFiles {
+					return nil
+				}
+				data, err := bounded.ReadFile(files, name, min(maxTypeFile, typeBytes))
+				if errors.Is(err, bounded.ErrTooLarge) {
+					return nil
+				} else if err != nil {
+					return unreadable(err)
+				}
+				typeFiles++
+				typeBytes -= int64(len(data))
+				return addFile(z, name, data)
 			}
 			data, err := bounded.ReadFile(files, name, left)
 			large := errors.Is(err, bounded.ErrTooLarge)
@@ -142,7 +154,17 @@ func needed(name string) bool {
 }
 
 // declares reports whether a file holds type declarations.
-func declares(name string) bool { return strings.HasSuffix(name, ".d.ts") }
+func declares(name string) bool {
+	return strings.HasSuffix(name, ".d.ts") || strings.HasSuffix(name, ".d.mts") || strings.HasSuffix(name, ".d.cts")
+}
+
+// What is kept of type declarations at most. They are no part of what may run, so what is beyond it is left out, and they do not count
+// towards the limits of code.
+const (
+	maxTypeFile  = 4 << 20
+	maxTypeBytes = 64 << 20
+	maxTypeFiles = 20_000
+)
 
 // readManifest takes the licence from a package's package.json, and says where it calls itself something else.
 func (p *located) readManifest(text []byte) {

@@ -30,6 +30,8 @@ func TestPack(t *testing.T) {
 		"smuggled deeper":   {file: "node_modules/p/lib/node_modules/other/a.js", left: true},
 		"hidden":            {file: "node_modules/p/.a.js"},
 		"types":             {file: "node_modules/p/b.d.ts", types: true},
+		"types of a module": {file: "node_modules/p/b.d.mts", types: true},
+		"types for require": {file: "node_modules/p/b.d.cts", types: true},
 		"backslash":         {file: `node_modules/p/..\q\a.js`, want: "not a plain file"},
 		"drive":             {file: "node_modules/p/c:a.js", want: "not a plain file"},
 		"control character": {file: "node_modules/p/a\x1b[31m.js", want: `a\x1b[31m.js`},
