@@ -80,9 +80,9 @@ func (c *calling) resolve(name string) (tools.Func, error) {
 	case !c.rights.Names(name):
 		return nil, c.rights.Unnamed(name)
 	}
-	c.Manager.mu.RLock()
+	c.mu.RLock()
 	_, there := c.callable(c.caller.scope, c.caller.manifest.Name, name)
-	c.Manager.mu.RUnlock()
+	c.mu.RUnlock()
 	if !there {
 		return nil, abi.Errorf(abi.CodeNotFound, "tool %q; the binding can call: %s", printable.Short(name, 64), printable.Short(strings.Join(c.names, ", "), 1000))
 	}
@@ -137,9 +137,9 @@ func (c *calling) start(ctx context.Context, name string, input []byte, env map[
 func (c *calling) Search(query string, limit int) []tools.Description {
 	c.finding.Lock()
 	defer c.finding.Unlock()
-	c.Manager.mu.RLock()
+	c.mu.RLock()
 	now := c.Manager.generation
-	c.Manager.mu.RUnlock()
+	c.mu.RUnlock()
 	if c.catalog == nil || c.generation != now {
 		var all []tools.Description
 		for _, name := range c.names {
@@ -162,8 +162,8 @@ func (c *calling) Find(name string) (tools.Description, bool) {
 	if err != nil {
 		return tools.Description{}, false
 	}
-	c.Manager.mu.RLock()
-	defer c.Manager.mu.RUnlock()
+	c.mu.RLock()
+	defer c.mu.RUnlock()
 	o, ok := c.offerOf(Call{Tool: name, pin: &pin{c, scope, callee.Extension}})
 	if !ok || o.release.quarantined() != "" {
 		return tools.Description{}, false

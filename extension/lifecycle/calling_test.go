@@ -8,8 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 )
 
 // calls is an extension whose tool "get" returns value, with a binding "helpers" to the tools of patterns.
@@ -37,7 +40,7 @@ func add(t *testing.T, m *Manager, d Draft) *Written {
 }
 
 // fails calls a tool and checks that its error holds each text.
-func fails(t *testing.T, m *Manager, name string, texts ...string) error {
+func fails(t *testing.T, m *Manager, name string, texts ...string) {
 	t.Helper()
 	r, err := m.Call(t.Context(), Call{Viewer: agent, Tool: name})
 	if err == nil {
@@ -48,7 +51,6 @@ func fails(t *testing.T, m *Manager, name string, texts ...string) error {
 			t.Errorf("%s: got %v, want %s", name, err, text)
 		}
 	}
-	return err
 }
 
 // waiting returns the request that waits for an extension, or zero.
@@ -88,8 +90,8 @@ func TestCallsTools(t *testing.T) {
 	}
 	approve(t, m, w.Release)
 	says(t, m, "top_get", `[2,["middle_get"],"string"]`)
-	if tools := offered(t, m, agent); !slices.ContainsFunc(tools, func(o Tool) bool { return o.Name == "top_get" }) {
-		t.Errorf("there are %v", tools)
+	if all := offered(t, m, agent); !slices.ContainsFunc(all, func(o Tool) bool { return o.Name == "top_get" }) {
+		t.Errorf("there are %v", all)
 	}
 }
 
@@ -197,7 +199,8 @@ func TestCalleeWidens(t *testing.T) {
 		if waits.ID == 0 || waits.Reason != "the extensions that it calls may do more now" {
 			t.Fatalf("middle waits as %+v", waits)
 		}
-		err := fails(t, m, "middle_get", "base in agent:a may do more now than when middle was approved", fmt.Sprintf("a person must approve request %d, which `stile ext show %[1]d` shows", waits.ID))
+		fails(t, m, "middle_get", "base in agent:a may do more now than when middle was approved", fmt.Sprintf("a person must approve request %d, which `stile ext show %[1]d` shows", waits.ID))
+		_, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "middle_get"})
 		if denied := (*host.DeniedError)(nil); !errors.As(err, &denied) {
 			t.Errorf("got %T", err)
 		}
@@ -525,4 +528,66 @@ func TestImportOfCaller(t *testing.T) {
 	fails(t, m, "top_get", "the tool came after the approval")
 	approve(t, m, imported().Release)
 	says(t, m, "top_get", "2")
+}
+
+// TestManyCallees refuses patterns that fit more tools, reach more extensions or mean more rights than a person reads, and does not cut them short.
+func TestManyCallees(t *testing.T) {
+	h := newHome(t)
+	h.policyOf(`{"limits": {"buildsPerHour": 1000}}`)
+	m := h.open()
+	refused := func(pattern, want string) {
+		t.Helper()
+		if _, err := m.Write(t.Context(), calls("top", `1`, pattern)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", pattern, err)
+		}
+	}
+	var names, code []string
+	for i := range tools.MaxCalled + 1 {
+		names = append(names, fmt.Sprintf("t%d", i))
+		code = append(code, fmt.Sprintf(`t%d: { description: "x", run: () => 1 }`, i))
+	}
+	add(t, m, tool("many", strings.Join(names, ","), `import { extension } from "stile"; export default extension({ tools: {`+strings.Join(code, ",\n")+`} });`, ""))
+	refused("many_*", "its patterns fit 501 tools; 500 are allowed")
+	var rules []string
+	for i := range 256 {
+		rules = append(rules, fmt.Sprintf(`{"host": "h%d.example.com", "path": "/%s/**"}`, i, strings.Repeat("a", 250)))
+	}
+	add(t, m, answers("rich", "1", `"api": {"http": [`+strings.Join(rules, ",")+`]}`))
+	refused("rich_*", "what these tools may do takes more than 64 KiB")
+	for i := range tools.MaxCallees + 1 {
+		add(t, m, answers(fmt.Sprintf("e%d", i), "1", ""))
+	}
+	refused("e*_get", "these tools reach more than 64 extensions")
+	add(t, m, calls("top", `(await env.helpers.search("", 100)).length`, "e1*_get"))
+	says(t, m, "top_get", "11")
+}
+
+// FuzzCallees reads records of what a release may call. One that is read is written as it was read.
+func FuzzCallees(f *testing.F) {
+	f.Add(`{"helpers":[{"scope":"shared","extension":"a","tools":["a_get"],"inner":["a_put"],"may":{"api":{"http":[{"host":"example.com"}]},"store":{"kv":true}}}]}`)
+	f.Add(`{"helpers":[]}`)
+	f.Add(`{"helpers":[{"may":{"x":{"tools":["*"]}}}]}`)
+	f.Add(``)
+	m, err := extension.Parse([]byte(`{"name": "x", "version": "1.0.0", "description": "x", "tools": ["x"], "bindings": {"helpers": {"tools": ["*"]}}}`))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		bindings, err := withCallees(capabilities.Builtin, m.Bindings, text)
+		if err != nil {
+			return
+		}
+		again, err := withCallees(capabilities.Builtin, m.Bindings, calleesText(bindings))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if calleesText(again) != calleesText(bindings) || !extension.Covers(bindings, again) {
+			t.Errorf("%s is read as %s", text, calleesText(again))
+		}
+		for _, line := range extension.Describe(bindings[0]) {
+			if printable.Line(line) != line {
+				t.Errorf("%q is not printable", line)
+			}
+		}
+	})
 }
