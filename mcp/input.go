@@ -17,6 +17,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/formfield"
+	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -62,6 +63,7 @@ func (r *request) inputs(ctx context.Context) (arguments json.RawMessage, again 
 	if !ok || q.tool != r.tool.Name || q.digest != digestOf(r.tool) {
 		return nil, true, mistake("this question was answered already, or never asked")
 	}
+	r.session.answered()
 	var still *inputQuestion // the arguments may have changed
 	if err := r.traffic.rooms.decode(ctx, arguments, func() error { still = r.lacking(arguments); return nil }); err != nil || still == nil {
 		return arguments, true, err
@@ -93,10 +95,14 @@ func (r *request) complete(ctx context.Context, failed error, arguments json.Raw
 	if err := r.traffic.rooms.decode(ctx, arguments, func() error { q = r.lacking(arguments); return nil }); err != nil || q == nil {
 		return nil, nil, err
 	}
+	if !r.session.opens() { // a person who declines one form must not find others behind it
+		return nil, nil, nil
+	}
 	params := &sdk.ElicitParams{Mode: "form", Message: q.message(r), RequestedSchema: q.schema}
 	if r.call.ProtocolVersion() >= sessionless {
 		return nil, &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{inputName: params}, RequestState: r.session.inputs.put(q, 1)}, nil
 	}
+	defer r.session.answered()
 	answered, err := r.options.Manager.Asking(r.viewer)
 	if err != nil { // its other questions come first
 		return nil, nil, nil
@@ -168,6 +174,9 @@ func (r *request) lacking(arguments json.RawMessage) *inputQuestion {
 	return q
 }
 
+// inputWord is the form of the names that a person is asked for. They are part of Stile's sentence, so they cannot be one themselves.
+var inputWord = lazyregexp.New(`^[$\p{L}\p{N}_][$\p{L}\p{M}\p{N}_]*([.-][$\p{L}\p{N}_][$\p{L}\p{M}\p{N}_]*)*$`)
+
 // inputField returns the field of a form for a property, or nil if it is a secret or has no form: the protocol has fields for texts, numbers,
 // yes or no, and choices only. The call is validated by the whole schema afterwards.
 func inputField(name string, schema json.RawMessage) map[string]any {
@@ -189,7 +198,7 @@ func inputField(name string, schema json.RawMessage) map[string]any {
 		AnyOf        any      `json:"anyOf"`
 		OneOf        any      `json:"oneOf"`
 	}
-	if json.Unmarshal(schema, &p) != nil || len(name) > maxInputName || printable.NextUnseen(name) >= 0 {
+	if json.Unmarshal(schema, &p) != nil || len(name) > maxInputName || !inputWord.MatchString(name) || printable.NextUnseen(name) >= 0 {
 		return nil
 	}
 	if p.WriteOnly || p.Ref != nil || p.DynamicRef != nil || p.RecursiveRef != nil || p.AllOf != nil || p.AnyOf != nil || p.OneOf != nil {
@@ -199,7 +208,7 @@ func inputField(name string, schema json.RawMessage) map[string]any {
 		return nil
 	}
 	field := map[string]any{}
-	if said := strings.TrimSpace(cmp.Or(p.Description, p.Title)); said != "" {
+	if said := strings.Join(strings.Fields(cmp.Or(p.Description, p.Title)), " "); said != "" { // on one line, so that none looks like Stile's
 		field["description"] = printable.Short(said, maxInputText)
 	}
 	switch p.Type {
@@ -253,6 +262,7 @@ func (r *request) given(ctx context.Context, q *inputQuestion, said *sdk.ElicitR
 		return nil, nil
 	}
 	given := inputAnswer{}
+	var names []string
 	for _, name := range q.names { // and nothing else that came along
 		value, has := said.Content[name]
 		if !has {
@@ -264,12 +274,16 @@ func (r *request) given(ctx context.Context, q *inputQuestion, said *sdk.ElicitR
 		}
 		switch value.(type) {
 		case string, float64, bool:
-			given[name] = text
+			given[name], names = text, append(names, name)
 		default:
 			return nil, mistake("what your user gave for " + name + " is no text, number, true or false")
 		}
 	}
-	err := r.options.Manager.Gave(ctx, r.viewer, q.tool, q.names, lifecycle.Decision{
+	if len(given) == 0 {
+		r.session.pause()
+		return nil, nil
+	}
+	err := r.options.Manager.Gave(ctx, r.viewer, q.tool, names, lifecycle.Decision{
 		Digest: q.digest, By: lifecycle.Viewer{User: cmp.Or(r.viewer.User, extension.Local)}.String(), Via: lifecycle.ViaElicitation + printable.Short(r.call.ClientInfo().Name, 100),
 	})
 	return given, err
@@ -296,6 +310,15 @@ func (a inputAnswer) added(arguments json.RawMessage) (json.RawMessage, error) {
 	}
 	return slices.Concat(more[:len(more)-1], []byte(","), text[1:]), nil
 }
+
+// opens reports whether the client may show a form for input, because none is open.
+func (p *peer) opens() bool {
+	now, until := time.Now(), p.open.Load()
+	return now.UnixNano() >= until && p.open.CompareAndSwap(until, now.Add(inputTime).UnixNano())
+}
+
+// answered says that no form is open.
+func (p *peer) answered() { p.open.Store(0) }
 
 // pause keeps a person from being asked for input again at once.
 func (p *peer) pause() { p.paused.Store(time.Now().Add(inputPause).UnixNano()) }

@@ -89,13 +89,18 @@ func (e *endpoint) caller(name string, o *offer) sdk.ToolHandler {
 		if err != nil {
 			return r.fail(err, host.Usage{})
 		}
-		do := func(arguments json.RawMessage) (host.Result, error) {
+		// What a person gave is for the version that the form named.
+		do := func(arguments json.RawMessage, digest string) (host.Result, error) {
 			return e.options.Manager.Call(ctx, lifecycle.Call{
-				Viewer: e.viewer, Tool: tool.Name, Input: arguments, Log: r.log(ctx), Progress: r.reported(ctx), Limits: e.options.Limits,
+				Viewer: e.viewer, Tool: tool.Name, Input: arguments, Digest: digest, Log: r.log(ctx), Progress: r.reported(ctx), Limits: e.options.Limits,
 				Allowed: allowed(call.Extra),
 			})
 		}
-		result, err := do(arguments)
+		digest := ""
+		if again {
+			digest = digestOf(tool)
+		}
+		result, err := do(arguments, digest)
 		if err != nil && !again { // a person is asked once at most
 			arguments, asks, wrong := r.complete(ctx, err, arguments)
 			switch {
@@ -104,13 +109,16 @@ func (e *endpoint) caller(name string, o *offer) sdk.ToolHandler {
 			case asks != nil:
 				return asks, nil
 			case arguments != nil:
-				result, err = do(arguments)
+				result, err = do(arguments, digestOf(tool))
 			}
 		}
 		if errors.As(err, new(*lifecycle.UnknownToolError)) { // the tool was removed just now
 			if why := e.missing(ctx, tool.Name); why != nil {
 				err = why
 			}
+		}
+		if replaced, ok := errors.AsType[*lifecycle.ReplacedError](err); ok {
+			err = mistake(replaced.Error())
 		}
 		if err != nil {
 			return r.fail(err, result.Usage)

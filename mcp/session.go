@@ -39,6 +39,7 @@ type peer struct {
 	calls  *running
 	asking *shelf[question]
 	inputs *shelf[*inputQuestion]
+	open   atomic.Int64 // until when a form for input is open, in nanoseconds since 1970; 0 if none is
 	paused atomic.Int64 // until when the person is not asked for input, in nanoseconds since 1970
 }
 

@@ -70,6 +70,9 @@ type Call struct {
 	// Tool is the tool's full name: extension, "_", tool.
 	Tool  string
 	Input []byte
+	// Digest, if it is not empty, is the version that must be called, in full. If the name is another one's when the call begins, the error is a
+	// *[ReplacedError].
+	Digest string
 	// Log receives the tool's log lines. Default: the state's console.
 	Log func(level console.Level, message string)
 	// Progress receives how far the tool says it is, if Log is not nil. Default: nobody is told.
@@ -87,6 +90,14 @@ type UnknownToolError struct{ Tool string }
 
 // Error implements error.
 func (e *UnknownToolError) Error() string { return fmt.Sprintf("there is no tool %q", e.Tool) }
+
+// ReplacedError reports a call of a version that no longer has the name of the tool.
+type ReplacedError struct{ Tool string }
+
+// Error implements error.
+func (e *ReplacedError) Error() string {
+	return fmt.Sprintf("the tool %s has another version now; call it again", e.Tool)
+}
 
 // QuarantinedError reports a call of an extension that could not be loaded.
 type QuarantinedError struct{ Extension, Reason string }
@@ -188,7 +199,7 @@ func (m *Manager) find(v Viewer, tool string) (offer, bool) {
 	return offer{}, false
 }
 
-// Call calls a tool. In addition to the errors of host.Component.Do, there are *[UnknownToolError], *[RevokedError],
+// Call calls a tool. In addition to the errors of host.Component.Do, there are *[UnknownToolError], *[ReplacedError], *[RevokedError],
 // *[QuarantinedError], *[BrokenError] and [ErrClosed]. A denial may be a *[CeilingError].
 func (m *Manager) Call(ctx context.Context, c Call) (host.Result, error) {
 	for {
@@ -309,6 +320,9 @@ func (m *Manager) prepare(ctx context.Context, c Call) (s *started, err error) {
 	a := o.release
 	s.offer = o
 	s.drops = append(s.drops, func() { a.calls.Add(-1) })
+	if c.Digest != "" && a.digest != c.Digest {
+		return s, cmp.Or(err, error(&ReplacedError{printable.Short(c.Tool, 100)}))
+	}
 	if err = cmp.Or(a.cause(), err); err != nil { // first the cause, which may exist in this process only
 		return s, err
 	}

@@ -13,7 +13,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/internal/lazyregexp"
@@ -317,11 +320,38 @@ func (f *Field) TypeScript() string {
 }
 
 // secrets are words of names of what nobody should write into a form.
-var secrets = lazyregexp.New(`(?i)(^|[^a-z])(passw(or)?d|passwd|pwd|passphrase|passcode|pass_?word|pin|otp|totp|mfa|2fa|tan|cvv|cvc|ssn|secret|secrets|token|tokens|credential|credentials|api[^a-z]?key|access[^a-z]?key|private[^a-z]?key|secret[^a-z]?key|recovery[^a-z]?(code|key|phrase)|seed[^a-z]?phrase|bearer|auth[^a-z]?code|one[^a-z]?time[^a-z]?code|verification[^a-z]?code|security[^a-z]?code|card[^a-z]?number|iban)([^a-z]|$)`)
+var secrets = lazyregexp.New(`(?i)(` +
+	`passw[o0]?r?d|pass[^a-z]words?([^a-z]|$)|passphrase|passcode|` +
+	`(token|secret|credential|mnemonic|(api|access|private|secret|ssh|encryption|recovery|signing)[^a-z]?key|` +
+	`(recovery|backup|auth|authentication|authenticator|authorization|one[^a-z]?time|verification|confirmation|security|sms|login|access)[^a-z]?code|` +
+	`(session|auth|login)[^a-z]?cookie|(recovery|seed|pass)[^a-z]?phrase|(credit|debit|bank)[^a-z]?card|card[^a-z]?number)s?([^a-z]|$)|` +
+	`(^|[^a-z])(pwd|pin|otp|totp|mfa|2fa|tan|cvv|cvc|ssn|iban)s?([^a-z]|$)|(^|[^a-z])(bearer|jwt|authenticator|social[^a-z]?security)([^a-z]|$)|` +
+	`code[^a-z]+(that[^a-z]+)?(we|they|you|i)[^a-z]+(sent|send|got|get|received|receive)([^a-z]|$))`)
 
-var camel = lazyregexp.New(`([a-z0-9])([A-Z])`)
+var (
+	camel = lazyregexp.New(`([a-z0-9])([A-Z])`)
+	// spaced are single letters with something between them: "p a s s".
+	spaced = lazyregexp.New(`(?i)\b[a-z]([ ._*-][a-z])+\b`)
+	// alike are letters of other scripts that look like Latin ones.
+	alike = strings.NewReplacer(
+		"а", "a", "с", "c", "ԁ", "d", "е", "e", "һ", "h", "і", "i", "ј", "j", "к", "k", "о", "o", "р", "p", "ѕ", "s", "т", "t", "ѵ", "v", "х", "x", "у", "y", "ԝ", "w",
+		"А", "A", "В", "B", "С", "C", "Е", "E", "Н", "H", "І", "I", "Ј", "J", "К", "K", "М", "M", "О", "O", "Р", "P", "Ѕ", "S", "Т", "T", "Х", "X", "У", "Y",
+		"α", "a", "ε", "e", "ι", "i", "κ", "k", "ν", "v", "ο", "o", "ρ", "p", "τ", "t", "ω", "w",
+		"Α", "A", "Β", "B", "Ε", "E", "Η", "H", "Ι", "I", "Κ", "K", "Μ", "M", "Ν", "N", "Ο", "O", "Ρ", "P", "Τ", "T", "Χ", "X", "Υ", "Y", "ı", "i", "ɡ", "g",
+	)
+)
 
-// Secret reports whether a text names a secret: a password, token, key or code. It knows words of English.
+// Secret reports whether a text names a secret: a password, token, key or code. It knows words of English, also with letters of other
+// scripts that look the same, with accents, or with something between the letters.
 func Secret(text string) bool {
-	return secrets.MatchString(camel.ReplaceAllString(text, "${1}_${2}")) || secrets.MatchString(text)
+	plain := alike.Replace(strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Mn, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point) {
+			return -1
+		}
+		return r
+	}, norm.NFKD.String(text)))
+	joined := spaced.ReplaceAllStringFunc(plain, func(s string) string { return separators.Replace(s) })
+	return secrets.MatchString(camel.ReplaceAllString(plain, "${1}_${2}")) || secrets.MatchString(plain) || joined != plain && secrets.MatchString(joined)
 }
+
+var separators = strings.NewReplacer(" ", "", ".", "", "_", "", "*", "", "-", "")

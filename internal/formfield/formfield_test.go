@@ -12,12 +12,14 @@ func TestSecret(t *testing.T) {
 	for _, text := range []string{
 		"password", "Passwort oder password", "api_key", "apiKey", "API key", "accessToken", "GITHUB_TOKEN", "client-secret", "pin", "your PIN", "2fa", "otp", "recovery phrase", "seed phrase",
 		"verificationCode", "card number", "pass phrase passphrase", "the one-time code",
+		"passwords", "pass-word", "p\u0430ssword", "\u03c1in", "ｐａｓｓｗｏｒｄ", "pa\u0301ssword", "pássword", "pass\u200bword", "p a s s w o r d", "p.i.n", "passw0rd", "dbpassword", "clientsecret", "accesstoken", "API keys", "PINs",
+		"credit card", "authentication code", "your authenticator", "SSH key", "session cookie", "mnemonic", "social security number", "recovery codes", "the code we sent you", "CVV2",
 	} {
 		if !Secret(text) {
 			t.Errorf("%q is no secret", text)
 		}
 	}
-	for _, text := range []string{"team", "tokenizer", "keyboard", "spinner", "passenger", "title", "compass", "secretary", "key", "author", "monkey"} {
+	for _, text := range []string{"team", "tokenizer", "keyboard", "spinner", "passenger", "title", "compass", "secretary", "key", "author", "monkey", "zip code", "country_code", "cookie", "card", "a b c", "вес", "Κώδικας", "bypass", "authentication", "the code you wrote", "passes"} {
 		if Secret(text) {
 			t.Errorf("%q is a secret", text)
 		}
