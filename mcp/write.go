@@ -179,8 +179,8 @@ func (r *request) draft(ctx context.Context, in writeInput) (lifecycle.Draft, er
 	stages := extension.Stages(!d.NoTypes)
 	at := func(stage extension.Stage) float64 { return float64(slices.Index(stages, stage)) }
 	d.Progress = func(stage extension.Stage) { r.progress(ctx, at(stage), float64(len(stages)), string(stage)) }
-	d.Working = func(message string) {
-		r.progress(ctx, at(extension.StageTypes), float64(len(stages)), string(extension.StageTypes)+": "+message)
+	d.Working = func(stage extension.Stage, message string) {
+		r.progress(ctx, at(stage), float64(len(stages)), string(stage)+": "+message)
 	}
 	return d, nil
 }

@@ -28,11 +28,19 @@ var (
 // NPMCode returns the code of an error in npm's messages, or nothing.
 func NPMCode(said string) string { return codeWord.FindString(said) }
 
+// NPMUnreached reports whether a code of npm says that its registry did not answer, or not like a registry. One that refuses this machine, or whose
+// certificate is not trusted, was reached.
+func NPMUnreached(code string) bool {
+	return slices.Contains(offline, code) || brokenRegistry.MatchString(code)
+}
+
 // NPMFault returns what a code of npm says is wrong with this machine or the registry, and what to do. Both are empty if the code
 // says something else, for example about packages.
 func NPMFault(code string) (problem, remedy string) {
 	with := func(text string) string { return text + " (" + code + ")" }
 	switch {
+	case code == "ENOTCACHED":
+		return with("npm's cache lacks what is needed, and no registry was asked"), "Connect this machine, and leave out --offline once."
 	case slices.Contains(offline, code):
 		return with("npm did not reach its registry"), "Connect this machine, or check npm's registry and proxy settings."
 	case slices.Contains([]string{"E401", "E403", "ENEEDAUTH"}, code):

@@ -82,6 +82,7 @@ func (c *doctorCommand) Run(ctx context.Context, s *streams) error {
 	e.key()
 	e.secrets(ctx)
 	hasNPM := e.npm(ctx)
+	e.npmCache()
 	e.engines(ctx, hasNPM)
 	e.databases(ctx)
 	e.policy()

@@ -18,6 +18,7 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/private"
 	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 const (
@@ -99,6 +100,16 @@ func (e *examination) npm(ctx context.Context) bool {
 	}
 	e.add("npm", statusOK, "", "npm %s with node %s", npm, node)
 	return true
+}
+
+// npmCache says how large npm's own cache is.
+func (e *examination) npmCache() {
+	size, most, folder, err := npm.CacheSize(e.cache)
+	if err != nil {
+		e.add("npm cache", statusWarning, "Check the owner and the access of that folder.", "%s cannot be read: %v", folder, err)
+		return
+	}
+	e.add("npm cache", statusOK, "To clear it, remove that folder. Packages are then fetched again.", "%s of answers of npm registries in %s; the older half goes above %s", printable.Size(size), folder, printable.Size(most))
 }
 
 // version asks a program for its version.

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
@@ -23,6 +25,7 @@ import (
 type addFlags struct {
 	scopeFlag
 	AllowFresh bool `help:"Accept npm packages that are younger than three days."`
+	Offline    bool `help:"Ask no npm registry: take versions and packages that were fetched before. Without it, that happens if the registry cannot be reached."`
 	NoApprove  bool `help:"Do not ask: the version waits for approval."`
 	Code       bool `help:"Show the code when asking."`
 	decisionFlags
@@ -34,7 +37,7 @@ func (f addFlags) fill(s *streams, e *extensions, d *lifecycle.Draft) (err error
 		return err
 	}
 	d.Author, err = e.author()
-	d.Via, d.AllowFresh = s.via(), f.AllowFresh
+	d.Via, d.AllowFresh, d.Offline = s.via(), f.AllowFresh, f.Offline
 	d.Progress = func(stage extension.Stage) {
 		text := stages[stage]
 		if d.Component != nil {
@@ -42,8 +45,24 @@ func (f addFlags) fill(s *streams, e *extensions, d *lifecycle.Draft) (err error
 		}
 		e.progress(text)
 	}
-	d.Working = func(message string) { e.progress("Checking types: " + message + " ...") }
+	d.Working = oncePerSecond(func(stage extension.Stage, message string) {
+		e.progress(strings.TrimSuffix(stages[stage], " ...") + ": " + message + " ...")
+	})
 	return err
+}
+
+// oncePerSecond calls show at most once a second, because each message takes a line.
+func oncePerSecond(show func(extension.Stage, string)) func(extension.Stage, string) {
+	var mu sync.Mutex
+	var last time.Time
+	return func(stage extension.Stage, message string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); now.Sub(last) >= time.Second {
+			last = now
+			show(stage, message)
+		}
+	}
 }
 
 // stages are the words that a person sees during each stage.

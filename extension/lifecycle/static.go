@@ -78,9 +78,13 @@ func (b *build) tree() (fs.FS, string) {
 // checkTypes checks the types of what is seen.
 func (b *build) checkTypes(ctx context.Context) error {
 	b.worked = true
+	var progress func(message string)
+	if working := b.draft.Working; working != nil {
+		progress = func(message string) { working(extension.StageTypes, message) }
+	}
 	return b.options.Types.Check(ctx, typecheck.Request{
 		Files: b.seen.Files, Entry: b.seen.Entry, Bindings: extension.Known(b.withDefaults(b.seen.Manifest.Bindings)), AnyBinding: !b.bound, Types: b.called.toolTypes(), Vars: extension.VarTypes(b.seen.Manifest.Vars),
-		WIT: b.options.Host.WIT(), Progress: b.draft.Working, Packages: b.source.FS, Dependencies: b.seen.Manifest.Dependencies,
+		WIT: b.options.Host.WIT(), Progress: progress, Packages: b.source.FS, Dependencies: b.seen.Manifest.Dependencies,
 		Warn: func(text string) { b.written.Untyped = append(b.written.Untyped, text) },
 	})
 }

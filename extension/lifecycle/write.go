@@ -53,12 +53,14 @@ type Draft struct {
 	Signer string
 	// AllowFresh accepts npm packages that are younger than the policy allows. Only a person sets it.
 	AllowFresh bool
+	// Offline asks no npm registry: versions and packages are those that were fetched before.
+	Offline bool
 	// NoTypes leaves out the check of types, which takes a fraction of a second, and seconds the first time on a machine.
 	NoTypes bool
 	// Progress, when not nil, is called with each stage as it begins. Working, when not nil, is called with a few words while a stage
-	// prepares something that takes seconds, from another goroutine.
+	// fetches or prepares something that takes seconds, at most ten times a second, from another goroutine.
 	Progress func(extension.Stage)
-	Working  func(message string)
+	Working  func(stage extension.Stage, message string)
 
 	packed     bool   // it is a pack, which went through the checks of its author's store
 	lock       []byte // of a pack
@@ -371,7 +373,11 @@ func (b *build) resolve(ctx context.Context) (err error) {
 	if lock == nil && b.before != nil {
 		lock = b.before.Lock
 	}
-	b.source, err = b.sourceOf(ctx, b.version, b.derived, lock, b.draft.AllowFresh)
+	how := npm.Request{Lock: lock, AllowFresh: b.draft.AllowFresh, Offline: b.draft.Offline}
+	if working := b.draft.Working; working != nil {
+		how.Progress = func(p npm.Progress) { working(extension.StageResolve, p.String()) }
+	}
+	b.source, err = b.sourceOf(ctx, b.version, b.derived, how)
 	return err
 }
 
@@ -382,7 +388,7 @@ func (m *Manager) source(ctx context.Context, v *Version) (toolchain.Source, err
 		return toolchain.Source{}, err
 	}
 	again := *v // the original's packages and lockfile stay unchanged
-	return m.sourceOf(ctx, &again, derived, v.Lock, true)
+	return m.sourceOf(ctx, &again, derived, npm.Request{Lock: v.Lock, AllowFresh: true})
 }
 
 // withDefaults adds the bindings that every extension has.
@@ -390,9 +396,9 @@ func (m *Manager) withDefaults(bindings []extension.Binding) []extension.Binding
 	return extension.Merge(bindings, extension.Defaults(m.options.Kinds))
 }
 
-// sourceOf resolves packages, keeping those of a lockfile, and assembles the tree, including the module derived from the entry. It
+// sourceOf resolves packages, keeping those of the lockfile in how, and assembles the tree, including the module derived from the entry. It
 // sets the lockfile and the packages of v.
-func (m *Manager) sourceOf(ctx context.Context, v *Version, derived *inspect.Derived, lock []byte, fresh bool) (toolchain.Source, error) {
+func (m *Manager) sourceOf(ctx context.Context, v *Version, derived *inspect.Derived, how npm.Request) (toolchain.Source, error) {
 	tree, entry := fs.FS(v.Source()), v.Entry
 	if derived != nil {
 		tree, entry = derived.Tree(tree), derived.Entry
@@ -408,7 +414,8 @@ func (m *Manager) sourceOf(ctx context.Context, v *Version, derived *inspect.Der
 				{Text: "there are no npm packages here: " + strings.Join(imports, ", "), Fix: "it without packages"},
 			}}
 		}
-		resolution, err := m.options.Packages.Resolve(ctx, npm.Request{Dependencies: v.Manifest.Dependencies, Imports: imports, Lock: lock, AllowFresh: fresh, Types: m.options.Types != nil})
+		how.Dependencies, how.Imports, how.Types = v.Manifest.Dependencies, imports, m.options.Types != nil
+		resolution, err := m.options.Packages.Resolve(ctx, how)
 		if err != nil {
 			return toolchain.Source{}, blameImports(Mendable(extension.StageResolve, err), v)
 		}

@@ -382,6 +382,9 @@ func (c *Cache) recordName(kind, key string) (string, error) {
 	return filepath.Join(kind, c.fileName(kind, key)), nil
 }
 
+// Tag returns a name for a text, from which nobody without the key learns the text. Kinds of texts have other names.
+func (c *Cache) Tag(kind, text string) string { return c.fileName(kind, text) }
+
 // fileName names an entry so that entries of different MAC keys never collide.
 func (c *Cache) fileName(kind, key string) string {
 	return hex.EncodeToString(c.mac(nameMAC, kind, key, nil))

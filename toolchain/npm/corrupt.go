@@ -9,17 +9,22 @@ import (
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
-// corruption reads npm's messages, and looks for an archive that does not match its digest. npm would fetch that archive six times,
-// with pauses of more than a minute.
-type corruption struct {
-	line  []byte
-	found func(url string)
+// listener reads npm's messages. It looks for an archive that does not match its digest, which npm would fetch six times, with pauses of more
+// than a minute, for answers of the registry, and for older ones that npm takes in their place.
+type listener struct {
+	line    []byte
+	corrupt func(url string)
+	got     func(url string)
+	stale   func()
 }
+
+// staleData matches what npm says when a registry did not answer, and it has an older answer.
+var staleData = lazyregexp.New(`\(cache stale\)\s*$`)
 
 var corrupted = lazyregexp.New(`\bfetch GET (\S+) attempt \d+ failed with EINTEGRITY\b`)
 
 // Write implements io.Writer.
-func (c *corruption) Write(p []byte) (int, error) {
+func (c *listener) Write(p []byte) (int, error) {
 	const longest = 8 << 10 // bytes of a line
 	for text := range bytes.Lines(p) {
 		c.line = append(c.line, text[:min(len(text), longest-len(c.line))]...)
@@ -27,7 +32,12 @@ func (c *corruption) Write(p []byte) (int, error) {
 			continue
 		}
 		if m := corrupted.FindSubmatch(c.line); m != nil {
-			c.found(string(m[1]))
+			c.corrupt(string(m[1]))
+		} else if m := answered.FindSubmatch(c.line); m != nil {
+			c.got(string(m[1]))
+			if staleData.Match(c.line) {
+				c.stale()
+			}
 		}
 		c.line = c.line[:0]
 	}

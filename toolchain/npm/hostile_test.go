@@ -294,6 +294,7 @@ func TestHostilePackages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = offline.Close() }()
+	offline.user = c.user // as npm said when it was there
 	again, err := offline.Resolve(t.Context(), Request{Dependencies: map[string]string{"scripted": "*", "climber": "1", "victim": "^1.0.0", "liar": "1.x", "optional": "1"}, Lock: res.Lock})
 	if err != nil {
 		t.Fatal(err)

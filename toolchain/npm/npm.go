@@ -122,6 +122,14 @@ type Request struct {
 	Recall bool
 	// Types keeps the type declarations of packages in FS, up to 64 MiB and 20,000 files. Code does not need them, and they count towards no limit.
 	Types bool
+	// Offline asks no registry: versions are chosen among what registries said before, and packages come from the cache. Without it, that
+	// happens if the registry cannot be reached.
+	Offline bool
+	// Progress is called while npm works, at most ten times a second, from another goroutine, and not after Resolve has returned. It must not
+	// wait. It may be nil.
+	Progress func(Progress)
+
+	reports *sparse
 }
 
 // Resolution is the packages of an extension, checked. Without any, FS is empty and Lock is nil. Optional dependencies of
@@ -131,6 +139,9 @@ type Resolution struct {
 	FS fs.FS
 	// Lock is a package-lock.json that names no registry.
 	Lock []byte
+	// Unasked says why the registry was not asked for versions, which were chosen among what it said before. It is empty if it was asked, or if
+	// the lock had them.
+	Unasked string
 	// Packages are in byte order of name and version.
 	Packages []Package
 }
@@ -173,6 +184,10 @@ const (
 func (c *Client) Resolve(ctx context.Context, r Request) (*Resolution, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout, errTimeout)
 	defer cancel()
+	if r.Progress != nil {
+		r.reports = &sparse{to: r.Progress}
+		defer r.reports.end()
+	}
 	return c.resolve(ctx, r)
 }
 
@@ -199,31 +214,52 @@ func (c *Client) resolve(ctx context.Context, r Request) (*Resolution, error) {
 	if len(wanted) > c.o.MaxPackages { // npm would ask the registry for each
 		return nil, tooLarge(fmt.Sprintf("%d packages are asked for", len(wanted)), fmt.Sprint(c.o.MaxPackages))
 	}
-	asked := maps.Clone(wanted)
 	lock, err := parseLock(r.Lock, c.o.MaxPackages)
 	if err != nil {
 		return nil, err
 	}
+	holder, err := c.holder(ctx)
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.resolveFor(ctx, holder, wanted, lock, r)
+	if errors.Is(err, errHolder) {
+		if holder, err = c.holder(ctx); err == nil {
+			res, err = c.resolveFor(ctx, holder, wanted, lock, r)
+		}
+	}
+	return res, err
+}
+
+// resolveFor is resolve for a holder of settings.
+func (c *Client) resolveFor(ctx context.Context, holder string, wanted map[string]string, lock *lockfile, r Request) (*Resolution, error) {
+	asked := maps.Clone(wanted)
+	unasked := ""
 	for name, spec := range formerShims {
 		if _, ok := wanted[name]; !ok && lock.wanted()[name] == spec {
 			wanted[name] = spec
 		}
 	}
 	if !maps.Equal(wanted, lock.wanted()) {
-		if lock, err = c.choose(ctx, wanted, lock, r); err != nil {
+		var err error
+		if lock, unasked, err = c.choose(ctx, holder, wanted, lock, r); err != nil {
 			return nil, err
 		}
 	}
-	res, err := c.restore(ctx, lock, r)
+	res, err := c.restore(ctx, holder, lock, r)
 	if err != nil {
 		return nil, err
 	}
+	res.Unasked = unasked
 	for i := range res.Packages {
 		p := &res.Packages[i]
 		_, byItself := asked[p.Name]
 		p.Direct = p.Direct && byItself
 		if p.Undeclared = p.Direct && r.undeclared(p.Name); p.Undeclared {
 			p.Warnings = append(p.Warnings, "The code imports it, and the manifest's dependencies do not name it.")
+		}
+		if p.Direct && unasked != "" {
+			p.Warnings = append(p.Warnings, "Its version was chosen among those that the registry named before, because "+unasked+".")
 		}
 	}
 	return res, nil
@@ -235,9 +271,9 @@ var formerShims = map[string]string{
 }
 
 // restore returns the packages of a lock, from the cache or through npm.
-func (c *Client) restore(ctx context.Context, lock *lockfile, r Request) (*Resolution, error) {
+func (c *Client) restore(ctx context.Context, holder string, lock *lockfile, r Request) (*Resolution, error) {
 	text := lock.encode()
-	tree, err := c.archive(ctx, lock, text, r)
+	tree, err := c.archive(ctx, holder, lock, text, r)
 	if err != nil {
 		return nil, err
 	}
@@ -256,14 +292,14 @@ func (c *Client) restore(ctx context.Context, lock *lockfile, r Request) (*Resol
 }
 
 // archive returns the archive of a lock's packages: a file of the cache, if there is one.
-func (c *Client) archive(ctx context.Context, lock *lockfile, text []byte, r Request) (*archive, error) {
-	build := func() ([]byte, error) { return c.install(ctx, lock, r.Types) }
+func (c *Client) archive(ctx context.Context, holder string, lock *lockfile, text []byte, r Request) (*archive, error) {
+	build := func() ([]byte, error) { return c.install(ctx, holder, lock, r) }
 	if c.cache == nil {
 		data, err := build()
 		return newArchive(bytes.NewReader(data), int64(len(data))), err
 	}
 	const kind = "npm-packages"
-	key := fmt.Sprintf("%s, %d files, %d bytes, sha256 %x", packing, c.o.MaxFiles, c.o.MaxBytes, sha256.Sum256(text))
+	key := fmt.Sprintf("%s, %d files, %d bytes, sha256 %x, %s", packing, c.o.MaxFiles, c.o.MaxBytes, sha256.Sum256(text), holder)
 	if r.Types {
 		key += ", types"
 	}
@@ -295,92 +331,144 @@ func (c *Client) archive(ctx context.Context, lock *lockfile, text []byte, r Req
 	return newArchive(bytes.NewReader(data), int64(len(data))), nil // the cache has no room
 }
 
-// choose has npm choose versions, or recalls what it chose.
-func (c *Client) choose(ctx context.Context, wanted map[string]string, before *lockfile, r Request) (*lockfile, error) {
+// choose has npm choose versions, or recalls what it chose. unasked is as in [Resolution].
+func (c *Client) choose(ctx context.Context, holder string, wanted map[string]string, before *lockfile, r Request) (chosen *lockfile, unasked string, err error) {
 	if !r.Recall || r.Lock != nil || c.cache == nil {
-		return c.lock(ctx, wanted, before, r.AllowFresh)
+		return c.lock(ctx, holder, wanted, before, r)
 	}
-	var chosen *lockfile
-	key := fmt.Sprintf("%s, fresh %t, %s", c.o.Now().UTC().Format(time.DateOnly), r.AllowFresh, encode(wanted))
+	key := fmt.Sprintf("%s, fresh %t, %s, %s", c.o.Now().UTC().Format(time.DateOnly), r.AllowFresh, encode(wanted), holder)
 	text, err := c.cache.Do(ctx, "npm-choices", key, func() (text []byte, err error) {
-		if chosen, err = c.lock(ctx, wanted, before, r.AllowFresh); err != nil {
+		if chosen, unasked, err = c.lock(ctx, holder, wanted, before, r); err != nil {
 			return nil, err
+		}
+		if unasked != "" {
+			return nil, errUnasked // the registry is asked again the next time
 		}
 		return chosen.encode(), nil
 	})
-	if err != nil || chosen != nil {
-		return chosen, err
+	if chosen != nil && (err == nil || errors.Is(err, errUnasked)) || err != nil {
+		if errors.Is(err, errUnasked) {
+			err = nil
+		}
+		return chosen, unasked, err
 	}
-	return parseLock(text, c.o.MaxPackages)
+	chosen, err = parseLock(text, c.o.MaxPackages)
+	return chosen, "", err
 }
 
-// lock has npm choose versions.
-func (c *Client) lock(ctx context.Context, wanted map[string]string, before *lockfile, allowFresh bool) (_ *lockfile, err error) {
+var errUnasked = errors.New("the registry was not asked")
+
+// lock has npm choose versions. If the registry cannot be reached, npm chooses among what it said before.
+func (c *Client) lock(ctx context.Context, holder string, wanted map[string]string, before *lockfile, r Request) (_ *lockfile, unasked string, err error) {
 	c.o.Progress("choosing versions of npm packages: " + strings.Join(sortedKeys(wanted), ", "))
-	w, err := c.workplace(ctx)
+	w, err := c.workplace(ctx, holder)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer func() { err = errors.Join(err, w.remove()) }()
+	w.reports = r.reports
 	// npm looks into archives that claim to contain others. With "always", it asks the registry for these, on whatever host that names.
-	args := []string{"install", "--package-lock-only", "--replace-registry-host=always"}
-	if !allowFresh {
+	args := []string{"install", "--package-lock-only", "--loglevel=http", "--replace-registry-host=always"}
+	if !r.AllowFresh {
 		args = append(args, "--before="+c.o.Now().Add(-c.o.MinAge).UTC().Format(time.RFC3339))
 	}
-	if err := w.write("package.json", packageJSON(wanted)); err != nil {
-		return nil, err
+	prepare := func() error {
+		if err := w.write("package.json", packageJSON(wanted)); err != nil {
+			return err
+		}
+		if len(before.Packages) > 0 {
+			return w.write(LockFile, before.encode())
+		}
+		return nil
 	}
-	if len(before.Packages) > 0 {
-		if err := w.write(LockFile, before.encode()); err != nil {
-			return nil, err
+	if err = prepare(); err != nil {
+		return nil, "", err
+	}
+	unasked = "that was asked for"
+	if !r.Offline {
+		err, unasked = w.run(ctx, nil, args...), ""
+	}
+	away, unreached := errors.AsType[*unreachedError](err)
+	if r.Offline || unreached && c.cache != nil {
+		if unreached {
+			unasked = "the registry was not reached (" + away.code + ")"
+			c.o.Progress(unasked + "; choosing versions among those that it named before")
+		}
+		online := err
+		if err = prepare(); err != nil {
+			return nil, "", err
+		}
+		if err = w.run(ctx, nil, append(args, "--offline")...); err != nil && unreached && errors.As(err, new(*unreachedError)) {
+			err = online
 		}
 	}
-	if err := w.run(ctx, nil, args...); err != nil {
+	if err != nil {
 		if bad, ok := errors.AsType[*archiveError](err); ok {
 			err = bad.explain(nil)
 		}
-		return nil, err
+		return nil, "", err
+	}
+	if w.stale && unasked == "" {
+		unasked = "the registry was not reached"
 	}
 	text, err := w.read(LockFile, maxLock)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	lock, err := parseLock(text, c.o.MaxPackages)
 	if err == nil && !maps.Equal(lock.wanted(), wanted) {
 		err = &LockError{"npm wrote one for other packages"}
 	}
-	return lock, err
+	return lock, unasked, err
 }
 
 // install makes npm fetch the locked packages, and packs the needed files with the list of packages.
-func (c *Client) install(ctx context.Context, lock *lockfile, types bool) (_ []byte, err error) {
+func (c *Client) install(ctx context.Context, holder string, lock *lockfile, r Request) (_ []byte, err error) {
 	c.o.Progress(fmt.Sprintf("fetching %d npm packages", len(lock.installed())))
-	w, err := c.workplace(ctx)
+	w, err := c.workplace(ctx, holder)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.remove()) }()
-	packages, err := c.describe(ctx, w, lock)
+	w.reports = r.reports
+	packages, recalled, err := c.describe(ctx, w, lock, r.Offline, false)
 	if err != nil {
 		return nil, err
 	}
-	if err := w.write("package.json", packageJSON(lock.wanted())); err != nil {
+	err = c.fetch(ctx, w, lock, packages, r.Offline)
+	if err != nil && recalled && !r.Offline && ctx.Err() == nil && !errors.As(err, new(*unreachedError)) { // archives may have moved since
+		if packages, _, err = c.describe(ctx, w, lock, false, true); err == nil {
+			err = c.fetch(ctx, w, lock, packages, false)
+		}
+	}
+	if err != nil {
 		return nil, err
+	}
+	return c.pack(w, packages, r.Types)
+}
+
+// fetch makes npm fetch and unpack packages.
+func (c *Client) fetch(ctx context.Context, w *workplace, lock *lockfile, packages []located, offline bool) error {
+	if err := w.write("package.json", packageJSON(lock.wanted())); err != nil {
+		return err
 	}
 	if err := w.write(LockFile, lock.located(packages).encode()); err != nil {
-		return nil, err
+		return err
 	}
+	w.arrive = arriving(packages)
 	// The archives are those of the URLs that were checked. Some versions of npm take these for no packages of the registry.
-	if err := w.run(ctx, nil, "ci", "--prefer-offline", "--loglevel=http", "--replace-registry-host=never", "--allow-remote=all"); err != nil {
-		if bad, ok := errors.AsType[*corruptError](err); ok {
-			err = bad.explain(packages)
-		}
-		if bad, ok := errors.AsType[*archiveError](err); ok {
-			err = bad.explain(packages)
-		}
-		return nil, err
+	args := []string{"ci", "--prefer-offline", "--loglevel=http", "--replace-registry-host=never", "--allow-remote=all"}
+	if offline {
+		args[1] = "--offline"
 	}
-	return c.pack(w, packages, types)
+	err := w.run(ctx, nil, args...)
+	if bad, ok := errors.AsType[*corruptError](err); ok {
+		err = bad.explain(packages)
+	}
+	if bad, ok := errors.AsType[*archiveError](err); ok {
+		err = bad.explain(packages)
+	}
+	return err
 }
 
 func packageJSON(wanted map[string]string) []byte {
@@ -395,10 +483,10 @@ func encode(v any) []byte {
 // npmCacheName is the name of npm's own cache among ours. No kind of entry of ours has such a name.
 const npmCacheName = "npm_cache"
 
-// npmCache is the folder of npm's own cache.
+// npmCache is the folder of npm's own cache for a holder of settings. npm would serve what a login got to anybody.
 func (c *Client) npmCache(w *workplace) string {
 	if c.cache == nil {
 		return w.path("cache")
 	}
-	return filepath.Join(c.o.CacheDir, npmCacheName)
+	return filepath.Join(c.o.CacheDir, npmCacheName, w.holder[:16])
 }

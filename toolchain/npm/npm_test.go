@@ -312,7 +312,7 @@ func TestUnpackingIsWatched(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = c.Close() })
 			c.user, c.maxCache = &userSettings{}, 1<<20
-			w, err := c.workplace(t.Context())
+			w, err := c.workplace(t.Context(), c.tag(c.user))
 			if err != nil {
 				t.Fatal(err)
 			}

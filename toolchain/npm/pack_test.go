@@ -48,7 +48,7 @@ func TestPack(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.user = &userSettings{}
-			w, err := c.workplace(t.Context())
+			w, err := c.workplace(t.Context(), c.tag(c.user))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +68,7 @@ func TestPack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			archive, err := c.pack(w, []located{{Package{Name: "p", Version: "1.0.0"}, "node_modules/p", ""}, {Package{Name: "@s/q", Version: "1.0.0"}, "node_modules/p/node_modules/@s/q", ""}}, test.types)
+			archive, err := c.pack(w, []located{{Package{Name: "p", Version: "1.0.0"}, "node_modules/p", "", 0}, {Package{Name: "@s/q", Version: "1.0.0"}, "node_modules/p/node_modules/@s/q", "", 0}}, test.types)
 			if test.want != "" {
 				if got := problems(t, err); !strings.Contains(got, test.want) {
 					t.Errorf("got %s, want %q", got, test.want)
@@ -156,7 +156,7 @@ func TestSizeOf(t *testing.T) {
 // A package that lies in two places is one package.
 func TestList(t *testing.T) {
 	p := func(name, version, at string, size int64, direct bool) located {
-		return located{Package{Name: name, Version: version, Size: size, Direct: direct}, at, ""}
+		return located{Package{Name: name, Version: version, Size: size, Direct: direct}, at, "", 0}
 	}
 	got := list([]located{p("q", "2.0.0", "c", 1, false), p("p", "1.0.0", "a", 2, false), p("q", "1.0.0", "d", 3, true), p("p", "1.0.0", "b", 4, true)})
 	want := []Package{{Name: "p", Version: "1.0.0", Size: 6, Direct: true}, {Name: "q", Version: "1.0.0", Size: 3, Direct: true}, {Name: "q", Version: "2.0.0", Size: 1}}

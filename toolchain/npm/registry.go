@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	_ "embed"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -65,13 +66,80 @@ func parseKeys(text string) (map[string]registryKey, error) {
 // located is a package and its folder in the tree.
 type located struct {
 	Package
-	at      string
-	tarball string // URL
+	at       string
+	tarball  string // URL
+	unpacked int64  // bytes, as the registry says; 0 if it does not
 }
 
-// describe asks the registry about all packages of a lock, in one run of npm: they become the workspaces of a project, and `npm
-// view` reports all named versions for each. A wrong signature is an error.
-func (c *Client) describe(ctx context.Context, w *workplace, lock *lockfile) ([]located, error) {
+// describe says where the packages of a lock are, and what the registry says about them. It asks the registry unless that has said so of each
+// before. A wrong signature is an error.
+// recalled means that it was not asked. With again it is.
+func (c *Client) describe(ctx context.Context, w *workplace, lock *lockfile, offline, again bool) (packages []located, recalled bool, err error) {
+	all, lacks := c.recall(w.holder, lock)
+	recalled = lacks == "" && !again
+	switch {
+	case recalled:
+	case offline:
+		return nil, false, clientError("the cache does not have the package "+lacks, "Connect this machine, and leave out --offline once.", nil)
+	default:
+		if all, err = c.view(ctx, w, lock); err != nil {
+			return nil, false, err
+		}
+	}
+	if packages, err = c.combine(w.user, lock, all); err == nil && !recalled {
+		c.remember(w.holder, lock, all)
+	}
+	return packages, recalled, err
+}
+
+// factKey is the key of what a registry said about a version.
+func factKey(holder, name string, e lockEntry) string {
+	return holder + " " + name + "@" + e.Version + " " + e.Integrity
+}
+
+const factKind = "npm-facts"
+
+// recall returns what the registry said before about the packages of a lock. lacks is the first one of which that is not known.
+func (c *Client) recall(holder string, lock *lockfile) (all answers, lacks string) {
+	all = answers{}
+	for _, at := range lock.installed() {
+		e, name := lock.Packages[at], lock.nameAt(at)
+		m := &metadata{}
+		known := false
+		if c.cache != nil {
+			var text []byte
+			text, known, _ = c.cache.Get(factKind, factKey(holder, name, e))
+			known = known && json.Unmarshal(text, m) == nil
+		}
+		if !known {
+			return nil, name + "@" + e.Version
+		}
+		if all[name] == nil {
+			all[name] = map[string]*metadata{}
+		}
+		all[name][e.Version] = m
+	}
+	return all, ""
+}
+
+// remember keeps what the registry said.
+func (c *Client) remember(holder string, lock *lockfile, all answers) {
+	if c.cache == nil {
+		return
+	}
+	for _, at := range lock.installed() {
+		e, name := lock.Packages[at], lock.nameAt(at)
+		if m := all[name][e.Version]; m != nil {
+			if err := c.cache.Put(factKind, factKey(holder, name, e), encode(m)); err != nil { // it is asked again
+				return
+			}
+		}
+	}
+}
+
+// view asks the registry about all packages of a lock, in one run of npm: they become the workspaces of a project, and `npm
+// view` reports all named versions for each.
+func (c *Client) view(ctx context.Context, w *workplace, lock *lockfile) (answers, error) {
 	var names []string
 	for _, at := range lock.installed() {
 		names = append(names, lock.nameAt(at))
@@ -102,7 +170,7 @@ func (c *Client) describe(ctx context.Context, w *workplace, lock *lockfile) ([]
 	}, "view", "."+spec, "version", "time", "dist", "--workspaces"); err != nil {
 		return nil, err
 	}
-	return c.combine(w.user, lock, all)
+	return all, nil
 }
 
 // combine joins what the lock and the registry say.
@@ -110,17 +178,20 @@ func (c *Client) combine(user *userSettings, lock *lockfile, all answers) ([]loc
 	var packages []located
 	for _, at := range lock.installed() {
 		e := lock.Packages[at]
-		p := located{Package{Name: lock.nameAt(at), Version: e.Version, Integrity: e.Integrity, Signature: SignatureNotOffered}, at, ""}
+		p := located{Package{Name: lock.nameAt(at), Version: e.Version, Integrity: e.Integrity, Signature: SignatureNotOffered}, at, "", 0}
 		if m := all[p.Name][e.Version]; m != nil {
-			if isSHA512(m.integrity) && m.integrity != p.Integrity {
+			if isSHA512(m.Integrity) && m.Integrity != p.Integrity {
 				return nil, clientError(fmt.Sprintf("the registry's digest of %s@%s differs from the lockfile's, so the package was refused", p.Name, p.Version), "Check the registry in npm's settings, and where the lockfile comes from.", nil)
 			}
 			var err error
-			if p.tarball, err = tarball(user.registry(p.Name), m.tarball); err != nil {
+			if p.tarball, err = tarball(user.registry(p.Name), m.Tarball); err != nil {
 				return nil, clientError(fmt.Sprintf("the registry's archive of %s@%s %v, so it was not fetched", p.Name, p.Version, err), "Check the registry in npm's settings, or use one that serves its archives itself.", nil)
 			}
-			p.Published, _ = time.Parse(time.RFC3339, m.published) // the zero time means unknown
-			if p.Signature, err = c.verify(p.Package, m.signatures); err != nil {
+			if m.Unpacked <= onDisk*c.o.MaxBytes {
+				p.unpacked = m.Unpacked
+			}
+			p.Published, _ = time.Parse(time.RFC3339, m.Published) // the zero time means unknown
+			if p.Signature, err = c.verify(p.Package, m.Signatures); err != nil {
 				return nil, err
 			}
 		}
@@ -198,11 +269,11 @@ func (c *Client) verify(p Package, signatures []signature) (string, error) {
 	result := SignatureUnknownKey
 	digest := sha256.Sum256([]byte(p.Name + "@" + p.Version + ":" + p.Integrity))
 	for _, s := range signatures {
-		key, ok := c.keys[s.keyID]
+		key, ok := c.keys[s.KeyID]
 		if !ok {
 			continue
 		}
-		sig, err := base64.StdEncoding.DecodeString(s.sig)
+		sig, err := base64.StdEncoding.DecodeString(s.Sig)
 		if err != nil || !ecdsa.VerifyASN1(key.PublicKey, digest[:], sig) {
 			return "", clientError(fmt.Sprintf("the registry's signature of %s@%s does not match what it serves", p.Name, p.Version), "Somebody may have changed the package in transit: check the registry in npm's settings, and where the lockfile comes from.", err)
 		}

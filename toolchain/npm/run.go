@@ -35,6 +35,13 @@ type workplace struct {
 	root *os.Root
 	user *userSettings
 
+	holder string // of the settings
+
+	reports *sparse   // nil for nobody
+	arrive  *arrivals // nil unless packages are unpacked
+	asked   int       // packages about which the registry was asked
+	stale   bool      // npm took what it had, because the registry did not answer
+
 	sharing *flock.Flock // of npm's own cache; nil if the cache is in the folder
 }
 
@@ -43,10 +50,16 @@ const (
 	viewDir    = "view"
 )
 
-func (c *Client) workplace(ctx context.Context) (_ *workplace, err error) {
+// errHolder means that the settings are not those that were known before npm was asked.
+var errHolder = errors.New("npm has other settings now")
+
+func (c *Client) workplace(ctx context.Context, holder string) (_ *workplace, err error) {
 	user, err := c.settings(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if c.tag(user) != holder {
+		return nil, errHolder
 	}
 	if err := c.running.Take(ctx); ctx.Err() != nil {
 		return nil, c.ended(ctx, "resolving packages for other builds")
@@ -77,9 +90,12 @@ func (c *Client) workplace(ctx context.Context) (_ *workplace, err error) {
 	if err != nil {
 		return nil, noRoom(errors.Join(err, dir.remove()))
 	}
-	w := &workplace{dir, c, root, user, sharing}
+	w := &workplace{folder: dir, c: c, root: root, user: user, holder: holder, sharing: sharing}
 	for _, name := range []string{projectDir, "home", "tmp"} {
 		err = errors.Join(err, root.Mkdir(name, 0o700))
+	}
+	if err == nil && sharing != nil {
+		err = os.MkdirAll(c.npmCache(w), 0o700)
 	}
 	if err == nil {
 		err = root.WriteFile("npmrc", []byte(user.npmrc+ourSettings), 0o600)
@@ -177,7 +193,12 @@ func (w *workplace) run(ctx context.Context, read func(out io.Reader) error, arg
 	var text bytes.Buffer
 	out, said := &capped{to: output, left: maxOutput}, &capped{to: &text, left: maxSaid}
 	stop := w.watch(cancel)
-	cmd.Stdout, cmd.Stderr = out, io.MultiWriter(said, &corruption{found: func(url string) { cancel(&corruptError{url}) }})
+	cmd.Stdout, cmd.Stderr = out, io.MultiWriter(said, &listener{corrupt: func(url string) { cancel(&corruptError{url}) }, got: func(url string) {
+		if name := askedFor(url); name != "" && args[0] == "install" {
+			w.asked++
+			w.reports.report(Progress{Package: name, Done: w.asked}, false)
+		}
+	}, stale: func() { w.stale = true }})
 	err = cmd.Run()
 	if large := stop(); large != nil {
 		return large
@@ -243,11 +264,23 @@ var unwritten = lazyregexp.New(`TAR_ENTRY_ERROR (E[A-Z]+)\b([^\n]*)`)
 
 // failed explains a code of npm that is not about the packages.
 func failed(code string, err error) error {
+	if toolchain.NPMUnreached(code) {
+		err = &unreachedError{code, err}
+	}
 	if problem, remedy := toolchain.NPMFault(code); problem != "" {
 		return clientError(problem, remedy, err)
 	}
 	return clientError("npm failed", "Check that npm 10 or newer works on this machine.", err)
 }
+
+// unreachedError means that the registry did not answer, or not like one. One that refuses this machine has answered.
+type unreachedError struct {
+	code string
+	err  error
+}
+
+func (e *unreachedError) Error() string { return e.err.Error() }
+func (e *unreachedError) Unwrap() error { return e.err }
 
 func findNPM(name string) (string, error) {
 	npm, err := exec.LookPath(name)
@@ -374,7 +407,7 @@ func (w *workplace) watch(end func(error)) (stop func() error) {
 				return
 			case <-next.C:
 				began := time.Now()
-				if found = w.measure(); found != nil {
+				if found = w.measure(false); found != nil {
 					end(found)
 					return
 				}
@@ -388,23 +421,35 @@ func (w *workplace) watch(end func(error)) (stop func() error) {
 		if found != nil {
 			return found
 		}
-		return w.measure()
+		return w.measure(true)
 	}
 }
 
 // measure fails if the folder is larger than packages can be, or npm's own cache than it should ever be: npm keeps the whole of an archive
 // there, whatever it unpacks of it.
-func (w *workplace) measure() error {
+// It reports what has arrived.
+func (w *workplace) measure(last bool) error {
+	if w.arrive != nil {
+		w.arrive.p.Bytes = 0
+		defer func() {
+			if w.arrive.p.Bytes > 0 {
+				w.reports.report(w.arrive.p, last)
+			}
+		}()
+	}
 	var size int64
 	files := 0
 	o := w.c.o
 	maxSize, maxFiles := onDisk*o.MaxBytes, onDisk*o.MaxFiles
-	err := fs.WalkDir(w.root.FS(), ".", func(_ string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(w.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return nil // npm moves folders about
 		}
 		if info, err := entry.Info(); err == nil {
 			size += info.Size()
+			if info.Mode().IsRegular() {
+				w.arrive.see(name, info.Size())
+			}
 		}
 		if files++; files > maxFiles {
 			return tooLarge(fmt.Sprintf("the packages have more than %d files with types and documents", maxFiles), fmt.Sprint(o.MaxFiles))

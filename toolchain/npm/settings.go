@@ -13,6 +13,7 @@ import (
 
 	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/sha256hex"
 )
 
 // ourSettings are the npmrc lines besides those taken from the user's: where the registry is, how to log in and how to reach it.
@@ -29,6 +30,9 @@ fund=false
 update-notifier=false
 progress=false
 loglevel=error
+fetch-retry-factor=2
+fetch-retry-mintimeout=1000
+fetch-retry-maxtimeout=5000
 logs-max=0
 package-lock=true
 lockfile-version=3
@@ -63,6 +67,23 @@ type userSettings struct {
 	registries map[string]string // URLs, by the scope of packages as in "@scope", and for others by ""
 }
 
+// reached matches settings that say how a registry is reached, and not which it is, who asks, or whose word counts.
+var reached = lazyregexp.New(`(?i)^(npm_config_)?(https?[-_]proxy|no_?proxy|proxy|all_proxy|path|systemroot)\s*=`)
+
+// holder names whoever has these settings: the registries, their logins and certificates. Answers of registries are kept for one holder.
+func (s *userSettings) holder(environment []string) string {
+	var all []string
+	for line := range strings.Lines(s.npmrc) {
+		all = append(all, strings.TrimSpace(line))
+	}
+	for scope, url := range s.registries {
+		all = append(all, scope+":registry="+url)
+	}
+	all = slices.DeleteFunc(append(all, environment...), reached.MatchString)
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), "\n")
+}
+
 // registry is the URL of the registry of a package.
 func (s *userSettings) registry(name string) string {
 	if scope, _, scoped := strings.Cut(name, "/"); scoped && s.registries[scope] != "" {
@@ -71,9 +92,11 @@ func (s *userSettings) registry(name string) string {
 	return s.registries[""]
 }
 
+const askingSettings = "saying where its settings are"
+
 // settings asks npm for the user's settings until it has answered once.
 func (c *Client) settings(ctx context.Context) (*userSettings, error) {
-	const step = "saying where its settings are"
+	const step = askingSettings
 	select {
 	case c.asking <- struct{}{}:
 		defer func() { <-c.asking }()
@@ -81,19 +104,129 @@ func (c *Client) settings(ctx context.Context) (*userSettings, error) {
 		return nil, c.ended(ctx, step)
 	}
 	if c.user == nil {
-		user, err := readSettings(ctx, c.o.NPM)
+		files, err := askSettings(ctx, c.o.NPM)
 		if ctx.Err() != nil {
 			return nil, c.ended(ctx, step)
 		}
 		if err != nil {
 			return nil, err
 		}
-		c.user = user
+		if c.user, err = files.read(); err != nil {
+			return nil, err
+		}
+		if c.cache != nil {
+			_ = c.cache.Put(settingsKind, c.settingsKey(), encode(files)) // npm is asked again otherwise
+		}
 	}
 	return c.user, nil
 }
 
-func readSettings(ctx context.Context, name string) (_ *userSettings, err error) {
+// holder names whoever has the settings, without running npm if it can. It is empty if nothing is kept.
+func (c *Client) holder(ctx context.Context) (string, error) {
+	if c.cache == nil {
+		return "", nil
+	}
+	select {
+	case c.asking <- struct{}{}:
+	case <-ctx.Done():
+		return "", c.ended(ctx, askingSettings)
+	}
+	user := c.user
+	<-c.asking
+	if user == nil {
+		user = c.known()
+	}
+	if user == nil {
+		var err error
+		if user, err = c.settings(ctx); err != nil {
+			return "", err
+		}
+	}
+	return c.tag(user), nil
+}
+
+// tag is the name of the holder of settings.
+func (c *Client) tag(user *userSettings) string {
+	if c.cache == nil {
+		return ""
+	}
+	return c.cache.Tag("npm-holder", user.holder(environment(os.Environ())))
+}
+
+// known returns the settings without running npm, from what it said of its files when it was last asked. It is nil if there are others now.
+func (c *Client) known() *userSettings {
+	if c.cache == nil {
+		return nil
+	}
+	text, ok, _ := c.cache.Get(settingsKind, c.settingsKey())
+	var files settingsFiles
+	if !ok || json.Unmarshal(text, &files) != nil {
+		return nil
+	}
+	if now, err := sumsOf(files.Names); err != nil || !slices.Equal(now, files.Sums) {
+		return nil
+	}
+	user, err := files.read()
+	if err != nil {
+		return nil
+	}
+	return user
+}
+
+const settingsKind = "npm-settings"
+
+// settingsKey is what npm's word about its files depends on. Variables that name no file of settings are in it too.
+func (c *Client) settingsKey() string {
+	all := slices.DeleteFunc(os.Environ(), func(variable string) bool { return !namesSettings.MatchString(variable) })
+	slices.Sort(all)
+	return c.o.NPM + "\n" + strings.Join(all, "\n")
+}
+
+var namesSettings = lazyregexp.New(`(?i)^(npm_config_[^=]*|path|home|userprofile|appdata|prefix|xdg_config_home)=`)
+
+// settingsFiles are npm's files of settings, the machine's first, and the registries that it makes of them.
+type settingsFiles struct {
+	Names      []string          `json:"names"`
+	Sums       []string          `json:"sums"` // of their contents
+	Registries map[string]string `json:"registries"`
+}
+
+func sumsOf(names []string) ([]string, error) {
+	sums := make([]string, len(names))
+	for i, name := range names {
+		content, err := readNPMRC(name)
+		if err != nil {
+			return nil, clientError("npm's settings in "+name+" cannot be read", "Check that file.", err)
+		}
+		sums[i] = sha256hex.Of([]byte(content))
+	}
+	return sums, nil
+}
+
+// read reads the files again.
+func (f *settingsFiles) read() (*userSettings, error) {
+	var text strings.Builder
+	for _, name := range f.Names {
+		content, err := readNPMRC(name)
+		if err != nil {
+			return nil, clientError("npm's settings in "+name+" cannot be read", "Check that file.", err)
+		}
+		text.WriteString(filterSettings(content, os.LookupEnv))
+	}
+	return &userSettings{text.String(), f.Registries}, nil
+}
+
+// readSettings asks npm for the user's settings.
+func readSettings(ctx context.Context, name string) (*userSettings, error) {
+	files, err := askSettings(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return files.read()
+}
+
+// askSettings asks npm where its settings are.
+func askSettings(ctx context.Context, name string) (_ *settingsFiles, err error) {
 	npm, err := findNPM(name)
 	if err != nil {
 		return nil, err
@@ -114,23 +247,20 @@ func readSettings(ctx context.Context, name string) (_ *userSettings, err error)
 	if err != nil {
 		return nil, clientError("npm does not say where its settings are", "Check that `npm config ls --json` works on this machine.", err)
 	}
-	var text strings.Builder
+	files := &settingsFiles{}
 	for _, name := range []string{"globalconfig", "userconfig"} { // the user's settings override the machine's
 		file, _ := all[name].(string)
-		content, err := readNPMRC(file)
-		if err != nil {
-			return nil, clientError("npm's settings in "+file+" cannot be read", "Check that file.", err)
-		}
-		text.WriteString(filterSettings(content, os.LookupEnv))
+		files.Names = append(files.Names, file)
 	}
 	standard, _ := all["registry"].(string)
-	registries := map[string]string{"": standard}
+	files.Registries = map[string]string{"": standard}
 	for name, value := range all {
 		if scope, ok := strings.CutSuffix(name, ":registry"); ok {
-			registries[scope], _ = value.(string)
+			files.Registries[scope], _ = value.(string)
 		}
 	}
-	return &userSettings{text.String(), registries}, nil
+	files.Sums, err = sumsOf(files.Names)
+	return files, err
 }
 
 // readNPMRC reads a file of settings, which need not be there.

@@ -17,11 +17,12 @@ const (
 
 // metadata is what the registry says about a version.
 type metadata struct {
-	published, tarball, integrity string
-	signatures                    []signature
+	Published, Tarball, Integrity string
+	Signatures                    []signature
+	Unpacked                      int64 // bytes of its files, as the registry says
 }
 
-type signature struct{ keyID, sig string }
+type signature struct{ KeyID, Sig string }
 
 // answers are what `npm view` writes, by name and version.
 type answers map[string]map[string]*metadata
@@ -125,6 +126,19 @@ func (v *viewReader) text() (string, error) {
 	return strings.Clone(text), nil
 }
 
+// size reads a number of bytes. Another value is none.
+func (v *viewReader) size() (int64, error) {
+	t, err := v.token()
+	if err != nil {
+		return 0, err
+	}
+	if n, ok := t.(float64); ok {
+		return int64(max(0, min(n, 1<<53))), nil
+	}
+	v.next = t
+	return 0, v.skip()
+}
+
 // object reads an object; field reads the value of a field. Another value has no fields.
 func (v *viewReader) object(field func(name string) error) error {
 	t, err := v.token()
@@ -188,14 +202,16 @@ func (v *viewReader) metadata() (version string, m *metadata, err error) {
 			err = v.object(func(name string) (err error) {
 				switch name {
 				case "tarball":
-					m.tarball, err = v.text()
+					m.Tarball, err = v.text()
 				case "integrity":
-					m.integrity, err = v.text()
+					m.Integrity, err = v.text()
+				case "unpackedSize":
+					m.Unpacked, err = v.size()
 				case "signatures":
 					err = v.oneOrMany(func() error {
 						s, err := v.signature()
-						if len(m.signatures) < maxSignatures {
-							m.signatures = append(m.signatures, s)
+						if len(m.Signatures) < maxSignatures {
+							m.Signatures = append(m.Signatures, s)
 						}
 						return err
 					})
@@ -209,7 +225,7 @@ func (v *viewReader) metadata() (version string, m *metadata, err error) {
 		}
 		return err
 	})
-	m.published = times[version]
+	m.Published = times[version]
 	return version, m, err
 }
 
@@ -217,9 +233,9 @@ func (v *viewReader) signature() (s signature, err error) {
 	err = v.object(func(name string) (err error) {
 		switch name {
 		case "keyid":
-			s.keyID, err = v.text()
+			s.KeyID, err = v.text()
 		case "sig":
-			s.sig, err = v.text()
+			s.Sig, err = v.text()
 		default:
 			err = v.skip()
 		}

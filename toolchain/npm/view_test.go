@@ -44,7 +44,7 @@ func TestReadAnswers(t *testing.T) {
 		var got []string
 		for _, v := range slices.Sorted(maps.Keys(all["a"])) {
 			m := all["a"][v]
-			got = append(got, fmt.Sprint("a ", v, " ", m.published, " ", m.tarball, " ", m.integrity, " ", m.signatures))
+			got = append(got, fmt.Sprint("a ", v, " ", m.Published, " ", m.Tarball, " ", m.Integrity, " ", m.Signatures))
 		}
 		if err == nil && !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
