@@ -17,6 +17,8 @@ func TestLongLargeSources(t *testing.T) {
 		"functions in use":     {false, func() string { return "export default [" + strings.Repeat("function(){},", 10<<20/13) + "]" }},
 		"patterns":             {false, func() string { return "export default [" + strings.Repeat("/(a|b)+/u,", 10<<20/10) + "]" }},
 		"templates with parts": {false, func() string { return "let a=1;export default [" + strings.Repeat("`${a}`,", 10<<20/7) + "]" }},
-		"texts of a table":     {true, func() string { return "export default JSON.parse('[" + strings.Repeat(`"a text of a table of data with 50 characters ......",`, 10<<20/54) + `""]').length` }},
+		"texts of a table": {true, func() string {
+			return "export default JSON.parse('[" + strings.Repeat(`"a text of a table of data with 50 characters ......",`, 10<<20/54) + `""]').length`
+		}},
 	})
 }

@@ -24,9 +24,11 @@ var largeSources = map[string]largeSource{
 	"a table of numbers": {false, func() string { return "export default [" + strings.Repeat("12345678,", 10<<20/9) + "]" }},
 	"keys":               {false, func() string { return "export default {" + numbered(800_000, "k%d:%d,") + "}" }},
 	"deep lists":         {false, func() string { return "export default " + strings.Repeat("[", 5<<20) + strings.Repeat("]", 5<<20) }},
-	"deep templates":     {false, func() string { return "export default " + strings.Repeat("`${", 10<<20/5) + "1" + strings.Repeat("}`", 10<<20/5) }},
-	"deep functions":     {false, func() string { return "export default " + strings.Repeat("()=>", 10<<20/4) + "1" }},
-	"a long sum":         {false, func() string { return "let a=1;export default " + strings.Repeat("a+", 10<<20/2) + "1" }},
+	"deep templates": {false, func() string {
+		return "export default " + strings.Repeat("`${", 10<<20/5) + "1" + strings.Repeat("}`", 10<<20/5)
+	}},
+	"deep functions": {false, func() string { return "export default " + strings.Repeat("()=>", 10<<20/4) + "1" }},
+	"a long sum":     {false, func() string { return "let a=1;export default " + strings.Repeat("a+", 10<<20/2) + "1" }},
 }
 
 // What a build of a large source may take in this process. The bundler has limits in its own.
