@@ -10,6 +10,8 @@ import (
 // TestLongLargeSources builds large sources that take the bundler or the engine many seconds.
 func TestLongLargeSources(t *testing.T) {
 	buildLarge(t, map[string]largeSource{
+		"one text":             {true, func() string { return `export default "` + strings.Repeat("x", 10<<20) + `".length` }},
+		"a table of numbers":   {false, func() string { return "export default [" + strings.Repeat("12345678,", 10<<20/9) + "]" }},
 		"a table of texts":     {false, func() string { return "export default [" + strings.Repeat(`"a text",`, 10<<20/9) + "]" }},
 		"a name":               {true, func() string { return "const " + strings.Repeat("x", 10<<20) + "=1;export default 1" }},
 		"one line":             {false, func() string { return "let a=0;" + strings.Repeat("a++;", 10<<20/4) + "export default a" }},
