@@ -214,7 +214,7 @@ func (d *dev) round(ctx context.Context, w *watched, file string, r devRound) de
 	if err != nil && ctx.Err() == nil {
 		f := explain(d.besideManifest(err, file))
 		r.Error = &f
-		d.say("%s", f.text())
+		d.say("%s", d.s.failed(f))
 	}
 	<-checked
 	r.State = devOK
@@ -236,7 +236,7 @@ func (d *dev) head(r devRound) {
 	if d.JSON {
 		return
 	}
-	if d.s.interactive() && os.Getenv("TERM") != "dumb" {
+	if d.s.interactive() && os.Getenv("TERM") != "dumb" { // whatever --color says
 		_, _ = io.WriteString(d.s.err, "\x1b[2J\x1b[H")
 	}
 	if r.Round == 1 {

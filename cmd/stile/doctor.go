@@ -109,7 +109,7 @@ func (c *doctorCommand) Run(ctx context.Context, s *streams) error {
 			Findings []finding `json:"findings"`
 		}{len(missing) == 0, readVersions(), e.findings})
 	} else {
-		_, err = io.WriteString(s.out, e.text())
+		_, err = io.WriteString(s.out, s.outcomes(e.text()))
 	}
 	if err == nil && len(missing) > 0 {
 		err = fmt.Errorf("missing or broken: %s", strings.Join(missing, ", "))

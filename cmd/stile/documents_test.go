@@ -302,7 +302,7 @@ func parses(t *testing.T, commands string) {
 			continue
 		}
 		args := strings.Split(strings.TrimSuffix(string(call), "\x1f"), "\x1f")
-		parser, err := newParser(t.Context(), &streams{strings.NewReader(""), io.Discard, io.Discard})
+		parser, err := newParser(t.Context(), &streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -352,7 +352,7 @@ func TestReference(t *testing.T) {
 	}
 	help()
 	out.WriteString("```\n\n")
-	parser, err := newParser(t.Context(), &streams{strings.NewReader(""), io.Discard, io.Discard})
+	parser, err := newParser(t.Context(), &streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func (f addFlags) finish(ctx context.Context, s *streams, e *extensions, w *life
 	if w.Release.State == lifecycle.Pending && w.Why != "" {
 		s.say("stile: waiting for a person: %s", line(w.Why, 1000))
 	}
-	_, printed := io.WriteString(s.out, testsText(w.Tests)+releaseText(w.Release)+"\n")
+	_, printed := io.WriteString(s.out, s.outcomes(testsText(w.Tests))+releaseText(w.Release)+"\n")
 	return errors.Join(err, printed)
 }
 
@@ -323,7 +323,7 @@ func (c *extTest) Run(ctx context.Context, s *streams) error {
 			if len(results) == 0 {
 				s.say("stile: %s has no tests; add them to its manifest", line(c.Name, 200))
 			}
-			_, err = io.WriteString(s.out, testsText(results))
+			_, err = io.WriteString(s.out, s.outcomes(testsText(results)))
 		}
 		failed := &failedTestsError{all: len(results)}
 		for _, r := range results {

@@ -132,7 +132,11 @@ func (c *extDiff) Run(ctx context.Context, s *streams) error {
 		if authority == "" {
 			authority = "    the same\n"
 		}
-		_, err = io.WriteString(s.out, strings.TrimPrefix(section("Authority", authority), "\n")+section("Code", indented(code)))
+		text := strings.TrimPrefix(section("Authority", authority), "\n") + section("Code", indented(code))
+		if s.colored(s.out) {
+			text = tint(text, diffMarks, true)
+		}
+		_, err = io.WriteString(s.out, text)
 		return err
 	})
 }

@@ -108,7 +108,7 @@ func (s *streams) report(err error, json bool) int {
 		return said.code
 	}
 	f := explain(err)
-	s.say("%s", f.text())
+	s.say("%s", s.failed(f))
 	if s.interactive() && !json {
 		return exitCodes[f.Kind]
 	}
@@ -119,6 +119,14 @@ func (s *streams) report(err error, json bool) int {
 	}
 	s.say("%s", line)
 	return exitCodes[f.Kind]
+}
+
+// failed is the failure for people, with colour if they see that.
+func (s *streams) failed(f failure) string {
+	if !s.colored(s.err) {
+		return f.text()
+	}
+	return red + "stile:" + plain + strings.TrimPrefix(f.text(), "stile:")
 }
 
 // text is the failure for people.

@@ -59,7 +59,7 @@ func openStore(t *testing.T, policy string) *extensions {
 	t.Setenv("STILE_CACHE", cache)
 	t.Setenv("STILE_USER", "tom")
 	t.Setenv("STILE_KEYRING", "off")
-	e, err := openExtensions(t.Context(), &streams{strings.NewReader(""), io.Discard, io.Discard}, sessionOptions{})
+	e, err := openExtensions(t.Context(), &streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard}, sessionOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 // TestHelpHasExamples checks that the help of every command has examples, which name the command.
 func TestHelpHasExamples(t *testing.T) {
-	parser, err := newParser(t.Context(), &streams{strings.NewReader(""), io.Discard, io.Discard})
+	parser, err := newParser(t.Context(), &streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestHelpHasExamples(t *testing.T) {
 
 // Each command line is parsed by the part of the grammar for its command, or by the whole grammar if it names none.
 func TestGrammar(t *testing.T) {
-	s := &streams{strings.NewReader(""), io.Discard, io.Discard}
+	s := &streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard}
 	whole, err := newParser(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func main() {
 		host.CollectLater()
 	}
 	log.SetOutput(io.Discard) // net/http logs each odd frame that a server sends
-	os.Exit(run(os.Args[1:], &streams{os.Stdin, os.Stdout, os.Stderr}))
+	os.Exit(run(os.Args[1:], &streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }
 
 // cli is the command line.
@@ -71,6 +71,7 @@ type cli struct {
 	Completion      completionCommand      `cmd:"" help:"Print a script that completes command lines in bash, zsh or fish."`
 	Complete        completeCommand        `cmd:"" hidden:"" passthrough:"" help:"List the words that may come next."`
 	Version         versionCommand         `cmd:"" help:"Print the version."`
+	Global          globalFlags            `embed:""`
 }
 
 const description = `Run unreviewed tools as WebAssembly components that can do only what their bindings allow.
@@ -81,17 +82,25 @@ The exit codes are:
 
 0 success, 1 the tool failed, a replay differs, a log was altered, a path is missing or in the way, a tested host is wrong, a request is decided already, or you answered no, 2 wrong usage, a name that does not exist, bad input or a source that does not build, 3 a denial by bindings, policy, revocation or a signature, 4 a limit, 5 a fault of this program or of the machine, 130 interrupted.
 
-STILE_HOME is the folder for state (default: stile in the XDG data folder). STILE_CACHE is the folder for files that can be rebuilt (default: stile in the XDG cache folder). STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm. STILE_USER is your name in scopes and in the audit log (default: your operating system user). With STILE_KEYRING=off, stile does not use the keyring of the desktop session. STILE_BROWSER=unconfined starts the browser of a grant also where it cannot be confined; its proxy alone then keeps it from other hosts. STILE_SANDBOX names what makes the containers of sandboxes: crun, runc, podman, docker, or a path (default: the first of these that is installed); with ,without-user-namespace they may run without one, and root in them is then root of this machine without capabilities. STILE_RECORD=off records no calls; STILE_RECORD=age=720h,calls=10000,bytes=256MiB, or any part of it, sets how many to keep.`
+STILE_HOME is the folder for state (default: stile in the XDG data folder). STILE_CACHE is the folder for files that can be rebuilt (default: stile in the XDG cache folder). STILE_ENGINE names a folder or zip file with the JavaScript engine, for machines without npm. STILE_USER is your name in scopes and in the audit log (default: your operating system user). With STILE_KEYRING=off, stile does not use the keyring of the desktop session. STILE_BROWSER=unconfined starts the browser of a grant also where it cannot be confined; its proxy alone then keeps it from other hosts. STILE_SANDBOX names what makes the containers of sandboxes: crun, runc, podman, docker, or a path (default: the first of these that is installed); with ,without-user-namespace they may run without one, and root in them is then root of this machine without capabilities. STILE_RECORD=off records no calls; STILE_RECORD=age=720h,calls=10000,bytes=256MiB, or any part of it, sets how many to keep. A terminal gets colour; NO_COLOR, CLICOLOR=0 and TERM=dumb turn it off, CLICOLOR_FORCE=1 turns it on everywhere, and --color overrides them.`
 
 // streams are a command's input and output.
 type streams struct {
-	in  io.Reader
-	out io.Writer
-	err io.Writer
+	in    io.Reader
+	out   io.Writer
+	err   io.Writer
+	color string // of --color
 }
 
 // say prints a line for people. It ignores errors, because there is no other place to report them.
-func (s *streams) say(format string, args ...any) { _, _ = fmt.Fprintf(s.err, format+"\n", args...) }
+func (s *streams) say(format string, args ...any) {
+	text := fmt.Sprintf(format, args...) + "\n"
+	if s.colored(s.err) {
+		first, rest, _ := strings.Cut(text, "\n")
+		text = tint(first, messageMarks, false) + "\n" + rest
+	}
+	_, _ = io.WriteString(s.err, text)
+}
 
 // columns is the width of the terminal on stdout. It is 0 if stdout is not a terminal.
 func (s *streams) columns() int {
@@ -122,6 +131,7 @@ func run(args []string, s *streams) int {
 	defer context.AfterFunc(ctx, stop)() // a second signal ends the process at once
 
 	args = habits(args)
+	s.color = colorFlag(args)
 	json := slices.Contains(args, "--json")
 	parser, err := parserOf(ctx, s, grammar(args))
 	if err != nil {
@@ -166,9 +176,10 @@ func hours(d time.Duration) string { return fmt.Sprintf("%dh", d/time.Hour) }
 
 // grammar returns the part of cli that a command line needs, because parsing all of cli takes longer than most commands.
 func grammar(args []string) any {
+	global, _ := reflect.TypeFor[cli]().FieldByName("Global")
 	for command := range reflect.TypeFor[cli]().Fields() {
 		if name := cmp.Or(command.Tag.Get("name"), strings.ToLower(command.Name)); len(args) > 0 && args[0] == name {
-			return reflect.New(reflect.StructOf([]reflect.StructField{command})).Interface()
+			return reflect.New(reflect.StructOf([]reflect.StructField{command, global})).Interface()
 		}
 	}
 	return &cli{}

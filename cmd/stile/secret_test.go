@@ -111,7 +111,7 @@ func TestLineEnd(t *testing.T) {
 		t.Setenv("STILE_HOME", home)
 		t.Setenv("STILE_KEYRING", "off")
 		var out, errs bytes.Buffer
-		if code := run([]string{"secret", "set", "github-token"}, &streams{strings.NewReader(given), &out, &errs}); code != 0 || out.Len() > 0 || !strings.Contains(errs.String(), "no rule can use github-token as its credential") {
+		if code := run([]string{"secret", "set", "github-token"}, &streams{in: strings.NewReader(given), out: &out, err: &errs}); code != 0 || out.Len() > 0 || !strings.Contains(errs.String(), "no rule can use github-token as its credential") {
 			t.Fatalf("%q: exit code %d, %s%s", given, code, &out, &errs)
 		}
 		kept(t, home, want)
@@ -129,7 +129,7 @@ func TestInterruptSecret(t *testing.T) {
 	}()
 	var none bytes.Buffer
 	c := secretSetCommand{Name: "github-token"}
-	if err := c.Run(ctx, &streams{in, &none, &none}); !errors.Is(err, context.Canceled) || none.Len() > 0 {
+	if err := c.Run(ctx, &streams{in: in, out: &none, err: &none}); !errors.Is(err, context.Canceled) || none.Len() > 0 {
 		t.Errorf("got %v, %s", err, &none)
 	}
 	_ = out.Close()
