@@ -266,6 +266,8 @@ func kindOf(err error, sorted lifecycle.Failure) kind {
 		return kindDeclined
 	case errkind.Is[*toolchain.CoreError](err):
 		return kindBuild
+	case errkind.Is[*lifecycle.OverrideError](err):
+		return overrideKind(err)
 	case isKeyRefused(err):
 		return kindUsage
 	case errkind.Is[*untrustedError](err), errkind.Is[*widenedError](err), sorted.Stage == extension.StagePolicy:
@@ -283,6 +285,14 @@ func kindOf(err error, sorted lifecycle.Failure) kind {
 	default:
 		return kindHost
 	}
+}
+
+// overrideKind tells bindings that nobody may have from those that make no sense.
+func overrideKind(err error) kind {
+	if wrong, ok := errors.AsType[*lifecycle.OverrideError](err); ok && wrong.Denied {
+		return kindDenied
+	}
+	return kindUsage
 }
 
 // operationKind sorts errors of operations on the contents of STILE_HOME.

@@ -21,7 +21,7 @@ type Entry struct {
 	// At has milliseconds.
 	At time.Time `json:"at,omitzero"`
 	// Kind is "write", "refuse", "generate", "approve", "deny", "withdraw", "rollback", "revoke", "remove", "quarantine", "archive",
-	// "configure", "forget", "trim", "answer", "input", "ask" or "call". With "ask", the host requests a version again, because what it calls
+	// "configure", "forget", "trim", "answer", "input", "ask", "override" or "call". With "ask", the host requests a version again, because what it calls
 	// of others may do more.
 	Kind string `json:"kind"`
 	// By is who acted: "agent:NAME", "user:NAME", "policy" or "host".

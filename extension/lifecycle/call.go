@@ -77,6 +77,11 @@ type Call struct {
 	Log func(level console.Level, message string)
 	// Progress receives how far the tool says it is, if Log is not nil. Default: nobody is told.
 	Progress func(console.Progress)
+	// Bind are bindings that a person gives this call, in place of the extension's own of the same names and interfaces. The ceiling of the policy
+	// holds. Those that give more than was approved need Wider. Nothing that a model can reach may set either.
+	Bind []extension.Binding
+	// Wider is set if the person at a terminal has agreed to Bind.
+	Wider bool
 	// Limits that are not zero override the host's defaults.
 	Limits host.Limits
 	// Allowed, when not nil, is called right before the call begins. Its error ends the call before anything has run.
@@ -84,6 +89,8 @@ type Call struct {
 
 	pin *pin // set by a tool that calls it
 }
+
+func (c Call) by() string { return cmp.Or(c.By, c.Viewer.String()) }
 
 // UnknownToolError reports a call of a tool that this viewer cannot see.
 type UnknownToolError struct{ Tool string }
@@ -200,7 +207,7 @@ func (m *Manager) find(v Viewer, tool string) (offer, bool) {
 }
 
 // Call calls a tool. In addition to the errors of host.Component.Do, there are *[UnknownToolError], *[ReplacedError], *[RevokedError],
-// *[QuarantinedError], *[BrokenError] and [ErrClosed]. A denial may be a *[CeilingError].
+// *[QuarantinedError], *[BrokenError], *[OverrideError] and [ErrClosed]. A denial may be a *[CeilingError].
 func (m *Manager) Call(ctx context.Context, c Call) (host.Result, error) {
 	for {
 		s, err := m.prepare(ctx, c)
@@ -349,6 +356,9 @@ func (m *Manager) prepare(ctx context.Context, c Call) (s *started, err error) {
 		var env host.Env
 		var made int
 		if env, made, err = m.environment(ctx, a); err == nil {
+			if err := s.override(env); err != nil {
+				return s, err
+			}
 			if err := s.ask(env, made); err != nil {
 				return s, err
 			}
@@ -409,7 +419,7 @@ func (s *started) finish(result host.Result, err error) (host.Result, error) {
 	err = m.ceiling(a, err)
 	m.ledger.add(s.ctx, used{
 		scope: a.scope.String(), extension: a.manifest.Name, tool: tool, digest: a.digest,
-		started: s.at, took: time.Since(s.clock), outcome: outcome(err), message: message(err), by: cmp.Or(c.By, c.Viewer.String()), via: c.Via,
+		started: s.at, took: time.Since(s.clock), outcome: outcome(err), message: message(err), by: c.by(), via: c.Via,
 	})
 	s.breaker.count(m.options.Now(), m.policy.Load().Limits, err)
 	return result, err
