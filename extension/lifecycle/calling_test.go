@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
@@ -285,6 +289,22 @@ func TestCallsInCircles(t *testing.T) {
 		if _, err := m.Write(t.Context(), calls("a", `await env.helpers.c_get()`, pattern)); err == nil || !strings.Contains(err.Error(), "these tools call a in turn") {
 			t.Errorf("%s: got %v", pattern, err)
 		}
+	}
+}
+
+// TestCallsInCirclesOfRequests approves two requests that would call each other. Neither was a circle when it was asked for, and then neither calls.
+func TestCallsInCirclesOfRequests(t *testing.T) {
+	m := newHome(t).open()
+	add(t, m, answers("a", `1`, ""))
+	add(t, m, answers("b", `1`, ""))
+	first := write(t, m, calls("a", `await env.helpers.b_get()`, "b_get"))
+	second := write(t, m, calls("b", `await env.helpers.a_get()`, "a_get"))
+	approve(t, m, first.Release)
+	approve(t, m, second.Release)
+	fails(t, m, "a_get", "b in agent:a may do more now than when a was approved: write a again")
+	fails(t, m, "b_get", "a in agent:a may do more now than when b was approved: write b again")
+	if _, err := m.Write(t.Context(), calls("b", `await env.helpers.a_get()`, "a_get")); err == nil || !strings.Contains(err.Error(), "these tools call b in turn") {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -590,4 +610,76 @@ func FuzzCallees(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestCalleeFlips replaces a callee by versions that may do more and less, while two processes call it. No call runs a version that may do more
+// than was approved.
+func TestCalleeFlips(t *testing.T) {
+	h := newHome(t)
+	h.policyOf(`{"limits": {"buildsPerHour": 1000, "failuresBeforeBreak": 10000}}`)
+	managers := []*Manager{h.open(), h.open()}
+	m := managers[0]
+	add(t, m, answers("base", `0`, ""))
+	add(t, m, calls("top", `await env.helpers.base_get()`, "base_get"))
+	ctx, stop := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	var ok, denied atomic.Int64
+	for i := range 4 {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				r, err := managers[i%2].Call(t.Context(), Call{Viewer: agent, Tool: "top_get"})
+				no := (*host.DeniedError)(nil)
+				switch {
+				case err == nil && string(r.Output) == "0":
+					ok.Add(1)
+				case errors.As(err, &no) && strings.Contains(err.Error(), "may do more now"):
+					denied.Add(1)
+				default:
+					t.Errorf("got %s, %v", r.Output, err)
+					return
+				}
+			}
+		})
+	}
+	for range 10 {
+		for _, d := range []Draft{answers("base", `1`, kvBinding), answers("base", `0`, "")} {
+			add(t, m, d)
+			before, which := ok.Load()+denied.Load(), []*atomic.Int64{&denied, &ok}
+			if strings.Contains(string(d.Manifest), "kv") {
+				which = which[:1]
+			} else {
+				which = which[1:]
+			}
+			for n := which[0].Load(); !t.Failed() && (which[0].Load() == n || ok.Load()+denied.Load() < before+8); {
+				runtime.Gosched()
+			}
+		}
+	}
+	stop()
+	group.Wait()
+}
+
+// TestCallsPassOn hands a picture on as it is, and what a callee logs with its name. How far the callee is stays its own.
+func TestCallsPassOn(t *testing.T) {
+	m := newHome(t).open()
+	base := answers("base", `(env.console.info("hello"), env.console.progress(1, 2, "callee"), image(Uint8Array.from(atob("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="), (c) => c.charCodeAt(0)), "image/png"))`, `"console": {"console": true}`)
+	base.Files["tool.ts"] = []byte(strings.Replace(string(base.Files["tool.ts"]), "import { extension }", "import { extension, image }", 1))
+	add(t, m, base)
+	add(t, m, calls("top", `(env.console.progress(1, 1, "caller"), await env.helpers.base_get())`, "base_get"))
+	want, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "base_get"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var lines []string
+	add := func(line string) { mu.Lock(); defer mu.Unlock(); lines = append(lines, line) }
+	got, err := m.Call(t.Context(), Call{
+		Viewer: agent, Tool: "top_get", Log: func(_ console.Level, text string) { add(text) }, Progress: func(p console.Progress) { add(p.Message) },
+	})
+	if err != nil || string(got.Output) != string(want.Output) || !strings.Contains(string(got.Output), "image/png") {
+		t.Errorf("got %s, %v", got.Output, err)
+	}
+	if !slices.Equal(lines, []string{"caller", "base_get: hello"}) {
+		t.Errorf("it says %q", lines)
+	}
 }
