@@ -38,7 +38,7 @@ type calling struct {
 // outgrown is what is known of a callee that may do more than was approved.
 type outgrown struct {
 	release *active
-	denied  error // of calls
+	reason  string // why its tools are not called
 }
 
 // opens opens the binding for a release.
@@ -214,18 +214,18 @@ func (p *pin) check(ctx context.Context, tool string, callee *active) error {
 		if err != nil {
 			return err
 		}
-		d := abi.Denial{Operation: "call " + tool, Reason: fmt.Sprintf("%s in %s may do more now than when %s was approved", p.extension, p.scope, p.caller.manifest.Name)}
+		reason := fmt.Sprintf("%s in %s may do more now than when %s was approved", p.extension, p.scope, p.caller.manifest.Name)
 		switch asked.State {
 		case Pending:
-			d.Reason += fmt.Sprintf(": a person must approve request %d, which `stile ext show %[1]d` shows", asked.ID)
+			reason += fmt.Sprintf(": a person must approve request %d, which `stile ext show %[1]d` shows", asked.ID)
 		case Active:
-			d.Reason += ", and the policy has approved that: call it again"
+			reason += ", and the policy has approved that: call it again"
 		default:
-			d.Reason += fmt.Sprintf(": write %s again, so that a person can approve it", p.caller.manifest.Name)
+			reason += fmt.Sprintf(": write %s again, so that a person can approve it", p.caller.manifest.Name)
 		}
-		p.asked[key] = outgrown{callee, &uncoveredError{d}}
+		p.asked[key] = outgrown{callee, reason}
 	}
-	return p.asked[key].denied
+	return &uncoveredError{abi.Denial{Operation: "call " + tool, Reason: p.asked[key].reason}}
 }
 
 // covered is what is known of a callee of a release.

@@ -113,7 +113,7 @@ func releaseIn(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name 
 
 // commit stores a draft that passed all stages, in one transaction with the policy's decision. Only large objects are written before.
 func (b *build) commit(ctx context.Context) error {
-	if problems, err := b.resolveCallees(ctx); err != nil || len(problems) > 0 { // others may have changed them during the build
+	if problems, err := b.resolveCallees(ctx, b.version.Manifest); err != nil || len(problems) > 0 { // others may have changed them during the build
 		return cmp.Or(err, error(&extension.ProblemsError{Stage: extension.StagePolicy, Problems: problems}))
 	}
 	now := b.options.Now()

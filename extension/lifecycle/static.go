@@ -147,11 +147,11 @@ func (b *build) unchanged(ctx context.Context) bool {
 
 // resolveCallees finds out what the draft calls of other extensions, and what is wrong with that. A pack may come before the extensions that it
 // calls: who approves it sees that there are none.
-func (b *build) resolveCallees(ctx context.Context) ([]extension.Problem, error) {
+func (b *build) resolveCallees(ctx context.Context, manifest *extension.Manifest) ([]extension.Problem, error) {
 	if err := b.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	b.called = b.resolveTools(b.draft.Scope, b.manifest, b.draft.Manifest)
+	b.called = b.resolveTools(b.draft.Scope, manifest, b.draft.Manifest)
 	if b.draft.packed {
 		return b.called.problems, nil
 	}

@@ -216,11 +216,10 @@ type build struct {
 
 	author    extension.Scope
 	version   *Version
-	manifest  *extension.Manifest // or what could be read of it
-	seen      *Version            // what static checks can look at, also if the manifest is not valid
-	bound     bool                // the bindings of seen are known
-	worked    bool                // something took more than reading the draft
-	derived   *inspect.Derived    // if any
+	seen      *Version         // what static checks can look at, also if the manifest is not valid
+	bound     bool             // the bindings of seen are known
+	worked    bool             // something took more than reading the draft
+	derived   *inspect.Derived // if any
 	source    toolchain.Source
 	wasm      []byte
 	component *host.Component
@@ -251,7 +250,6 @@ func (b *build) validate(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
-	b.manifest = m
 	v := &Version{
 		Manifest: m, manifest: slices.Clone(b.draft.Manifest), Files: maps.Clone(b.draft.Files), Entry: b.draft.Entry,
 		Created: b.options.Now(), Author: b.draft.Author,
@@ -281,7 +279,7 @@ func (b *build) validate(ctx context.Context) error {
 		problems = append(problems, wrong...)
 	}
 	if b.bound {
-		wrong, err := b.resolveCallees(ctx)
+		wrong, err := b.resolveCallees(ctx, m)
 		if err != nil {
 			return err
 		}
