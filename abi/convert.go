@@ -216,7 +216,12 @@ func float[T float32 | float64]() *codec {
 	return scalar(func(v reflect.Value) T { return T(v.Float()) }, func(dst reflect.Value, x T) { dst.SetFloat(float64(x)) })
 }
 
-func validUTF8(s string) string { return strings.ToValidUTF8(s, string(utf8.RuneError)) }
+func validUTF8(s string) string {
+	if utf8.ValidString(s) { // several times as fast
+		return s
+	}
+	return strings.ToValidUTF8(s, string(utf8.RuneError))
+}
 
 // charCodec refuses anything that is not a Unicode scalar value, in particular surrogates.
 func charCodec() *codec {

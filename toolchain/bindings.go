@@ -145,7 +145,7 @@ const bindingsCore = `
   (func $stile:uncaught-error unreachable)
 
   (func $host (param $context i32) (param $this i64) (param $argc i32) (param $argv i32) (result i64)
-    (local $op i32) (local $a i32) (local $b i32) (local $n i32)
+    (local $op i32) (local $a i32) (local $b i32) (local $n i32) (local $from i32) (local $to i32)
     (if (i32.load offset=4 (local.get $argv)) (then (return (call $replace (local.get $this) (local.get $argv)))))
     (local.set $op (i32.load (local.get $argv)))
     (if (i32.ge_u (local.get $op) (i32.const %[5]d))
@@ -184,30 +184,36 @@ const bindingsCore = `
     (call $JS_NewUint8ArrayCopy (global.get $context) (local.get $a) (local.get $b))
     (if (local.get $b) (then (call $wasm_free (local.get $a))))
     (return))
-    ;; (text that stands for words, first the number of bytes) -> Uint8Array. The text itself is overwritten.
-    (local.set $a (call $JS_ToCStringLen2 (global.get $context) (i32.add (global.get $block) (i32.const %[8]d))
-      (i64.load offset=8 (local.get $argv)) (i32.const 0)))
-    (if (i32.eqz (local.get $a)) (then (return (i64.const %[7]d))))
-    (if (i32.lt_u (i32.load offset=%[8]d (global.get $block)) (i32.const 16)) (then (return (i64.const %[6]d))))
-    (local.set $b (i32.sub (call $stile:decode (local.get $a) (i32.load offset=%[8]d (global.get $block))) (i32.add (local.get $a) (i32.const 8))))
-    (if (i32.lt_u (i32.load (local.get $a)) (local.get $b)) (then (local.set $b (i32.load (local.get $a)))))
-    (call $JS_NewUint8ArrayCopy (global.get $context) (i32.add (local.get $a) (i32.const 8)) (local.get $b))
-    (call $JS_FreeCString (global.get $context) (local.get $a))
+    ;; (address and length of a text) -> Uint8Array, if it stands for words, of which the first is the number of bytes; otherwise string.
+    ;; Frees it. What people read has no zeros.
+    (if (i32.and (i32.ge_u (local.get $b) (i32.const 16)) (i32.eqz (i32.and (local.get $b) (i32.const 7))))
+      (then
+        (if (i32.eqz (i32.load offset=4 (local.get $a)))
+          (then
+            (local.set $n (i32.sub (call $stile:decode (local.get $a) (local.get $b)) (i32.add (local.get $a) (i32.const 8))))
+            (if (i32.lt_u (i32.load (local.get $a)) (local.get $n)) (then (local.set $n (i32.load (local.get $a)))))
+            (call $JS_NewUint8ArrayCopy (global.get $context) (i32.add (local.get $a) (i32.const 8)) (local.get $n))
+            (call $wasm_free (local.get $a))
+            (return)))))
+    (call $JS_NewStringLen (global.get $context) (local.get $a) (local.get $b))
+    (if (local.get $b) (then (call $wasm_free (local.get $a))))
     (return))
-    ;; (Uint8Array) -> text that stands for words: first the number of bytes, then the bytes, and zeros up to a whole word
+    ;; (Uint8Array, to address, to length) -> address of a text that stands for words: first the number of bytes, then the bytes, and zeros
+    ;; up to a whole word
     (local.set $a (call $JS_GetUint8Array (global.get $context) (i32.add (global.get $block) (i32.const %[8]d))
       (i64.load offset=8 (local.get $argv))))
     (if (i32.eqz (local.get $a)) (then (return (i64.const %[7]d))))
     (local.set $n (i32.and (i32.add (i32.load offset=%[8]d (global.get $block)) (i32.const 15)) (i32.const -8)))
-    (local.set $b (call $malloc (i32.add (i32.mul (local.get $n) (i32.const 2)) (i32.add (i32.div_u (local.get $n) (i32.const 7)) (i32.const 16)))))
-    (i64.store (i32.sub (i32.add (local.get $b) (local.get $n)) (i32.const 8)) (i64.const 0))
-    (i64.store (local.get $b) (i64.load32_u offset=%[8]d (global.get $block)))
-    (memory.copy (i32.add (local.get $b) (i32.const 8)) (local.get $a) (i32.load offset=%[8]d (global.get $block)))
-    (local.set $a (i32.add (local.get $b) (local.get $n)))
-    (call $JS_NewStringLen (global.get $context) (local.get $a)
-      (i32.sub (call $stile:encode (local.get $b) (local.get $a) (local.get $a)) (local.get $a)))
-    (call $wasm_free (local.get $b))
-    (return))
+    (local.set $to (call $malloc (i32.add (i32.mul (local.get $n) (i32.const 2)) (i32.add (i32.div_u (local.get $n) (i32.const 7)) (i32.const 16)))))
+    (i32.store (local.get $b) (local.get $to))
+    (local.set $from (i32.add (local.get $to) (i32.add (local.get $n) (i32.add (i32.div_u (local.get $n) (i32.const 7)) (i32.const 16)))))
+    (local.set $from (i32.and (local.get $from) (i32.const -8)))
+    (i64.store (i32.sub (i32.add (local.get $from) (local.get $n)) (i32.const 8)) (i64.const 0))
+    (i64.store (local.get $from) (i64.load32_u offset=%[8]d (global.get $block)))
+    (memory.copy (i32.add (local.get $from) (i32.const 8)) (local.get $a) (i32.load offset=%[8]d (global.get $block)))
+    (i32.store (i32.load offset=24 (local.get $argv))
+      (i32.sub (call $stile:encode (local.get $from) (i32.add (local.get $from) (local.get $n)) (local.get $to)) (local.get $to)))
+    (return (i64.extend_i32_u (local.get $to))))
     ;; (address and length of a module's text that the host passed, address of its name) -> a promise of its namespace, in a block to be
     ;; freed. The engine wants a zero byte after the text.
     (if (local.get $b) (then (i32.store8 (i32.add (local.get $a) (local.get $b)) (i32.const 0))))

@@ -69,7 +69,7 @@ var sharedModules = []struct {
 	net    bool // only base images with the web APIs of the network have it
 	names  []string
 }{
-	{module: "bindings", names: []string{"building", "filesBinding", "iface", "pack", "task", "unpack"}},
+	{module: "bindings", names: []string{"building", "filesBinding", "iface", "packed", "task"}},
 	{module: "blob", names: []string{"Blob", "blobBytes", "blobHandle", "hostBytes", "piece"}},
 	{module: "body", net: true, names: []string{"Body", "acceptForms"}},
 	{module: "clock", names: []string{"now", "pause"}},

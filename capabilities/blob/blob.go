@@ -26,7 +26,8 @@ const Interface = "stile:capability/blob@0.1.0"
 type Blob struct {
 	size      int64
 	mediaType string
-	digest    string
+	digest    string // "" for one that is computed when it is asked for
+	once      sync.Once
 	release   func() error
 
 	mu      sync.RWMutex // only Close holds it for writing
@@ -62,7 +63,18 @@ func (b *Blob) Size(context.Context) uint64 { return uint64(b.size) }
 func (b *Blob) MediaType(context.Context) string { return b.mediaType }
 
 // Digest returns "sha256:" and the digest of the bytes in hexadecimal.
-func (b *Blob) Digest(context.Context) string { return b.digest }
+func (b *Blob) Digest(context.Context) string {
+	b.once.Do(func() {
+		if b.digest != "" {
+			return
+		}
+		hash := sha256.New()
+		if _, err := io.Copy(hash, b.Reader()); err == nil {
+			b.digest = Digest(hash.Sum(nil))
+		}
+	})
+	return b.digest
+}
 
 var textLimit = fmt.Sprintf("a text has at most %d; read the content in parts", abi.MaxText)
 

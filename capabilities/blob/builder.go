@@ -25,6 +25,9 @@ type Options struct {
 	Memory int64
 	// Dir is where temporary files are made. Default os.TempDir.
 	Dir string
+	// DigestLater computes the digest when it is asked for the first time, and not while the bytes are written. It is for blobs that are
+	// read at once. The digest of one that was closed before it was asked is empty.
+	DigestLater bool
 	// Quota is charged for every byte until the blob is closed, and owns the temporary file. Default: a quota without a bound.
 	Quota *Quota
 }
@@ -70,7 +73,9 @@ func (b *Builder) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	b.size += int64(len(p))
-	b.hash.Write(p)
+	if !b.options.DigestLater {
+		b.hash.Write(p)
+	}
 	return len(p), nil
 }
 
@@ -139,7 +144,10 @@ func (b *Builder) Blob() (*Blob, error) {
 		return nil, abi.Errorf(abi.CodeInvalid, "the writer is finished")
 	}
 	b.done = true
-	made := &Blob{size: b.size, mediaType: b.options.MediaType, digest: Digest(b.hash.Sum(nil))}
+	made := &Blob{size: b.size, mediaType: b.options.MediaType}
+	if !b.options.DigestLater {
+		made.digest = Digest(b.hash.Sum(nil))
+	}
 	if b.spill.chunks != nil {
 		made.content = io.NewSectionReader(&b.spill, 0, b.size)
 	} else {

@@ -249,7 +249,7 @@ func (e *Exchange) blobOf(ctx context.Context, part Part) (*blob.Blob, error) {
 
 // keep makes a blob that is charged in the same way as the body.
 func (e *Exchange) keep(data []byte) (*blob.Blob, error) {
-	builder := e.builder("", abi.MaxBytes)
+	builder := blob.NewBuilder(blob.Options{Limit: abi.MaxBytes, Dir: e.client.grant.options.TempDir, Quota: e.client.call.held, DigestLater: true})
 	defer func() { _ = builder.Close() }() // drops bytes that did not become a blob
 	if _, err := builder.Write(data); err != nil {
 		return nil, err

@@ -201,11 +201,29 @@ function pair(store: (address: number, length: number, value: any) => void, load
   };
 }
 
+let packing = false;
+
+/** Runs an operation whose texts stand for bytes, as those of `packed` of stile:capability/blob do: they are Uint8Arrays here. */
+export function packed<T>(operation: () => T): T {
+  packing = true;
+  try {
+    return operation();
+  } finally {
+    packing = false;
+  }
+}
+
+function storeText(address: number, length: number, value: any): void {
+  if (typeof value === "string") held[holding++] = -host(UTF8, value, address, length);
+  else if (packing && value instanceof Uint8Array) held[holding++] = host(PACK, value, address, length);
+  else wrong("string", value);
+}
+
 const text: Codec = {
-  load: (at) => host(TEXT, i32[at >> 2], i32[(at + 4) >> 2]),
-  store: (at, value) => void (held[holding++] = -host(UTF8, typeof value === "string" ? value : wrong("string", value), at, at + 4)),
-  lift: (at) => host(TEXT, i32[at >> 2], i32[(at + 8) >> 2]),
-  lower: (at, value) => void (held[holding++] = -host(UTF8, typeof value === "string" ? value : wrong("string", value), at, at + 8)),
+  load: (at) => host(packing ? UNPACK : TEXT, i32[at >> 2], i32[(at + 4) >> 2]),
+  store: (at, value) => storeText(at, at + 4, value),
+  lift: (at) => host(packing ? UNPACK : TEXT, i32[at >> 2], i32[(at + 8) >> 2]),
+  lower: (at, value) => storeText(at, at + 8, value),
 };
 
 const bytes = pair(
@@ -215,16 +233,6 @@ const bytes = pair(
   },
   (address, length) => host(TAKE_BYTES, address, length),
 );
-
-/** The bytes of a text from `packed` of stile:capability/blob. The text is overwritten, so nothing else may refer to it. */
-export function unpack(text: string): Uint8Array<ArrayBuffer> {
-  return host(UNPACK, text);
-}
-
-/** A text from which the host unpacks bytes, which it gets much faster than a list. */
-export function pack(bytes: Uint8Array): string {
-  return host(PACK, bytes);
-}
 
 function isArrayLike(value: any): value is ArrayLike<any> {
   return typeof value === "object" && value !== null && isInteger(value.length);

@@ -1,5 +1,5 @@
 // Blob: bytes in the extension's memory, or a handle for bytes that stay on the host.
-import { unpack } from "./bindings";
+import { packed } from "./bindings";
 import { dictionary } from "./dictionary";
 import { decode, encode, view } from "./encoding";
 import { ask } from "./errors";
@@ -67,7 +67,7 @@ export class Blob {
 
 /** Bytes of a blob on the host, at most `piece`. */
 export function hostBytes(raw: Raw, at: number, size: number): Uint8Array<ArrayBuffer> {
-  return unpack(ask(() => raw.packed(BigInt(at), size)));
+  return ask(() => packed(() => raw.packed(BigInt(at), size)));
 }
 
 function download(raw: Raw, size: number): Uint8Array<ArrayBuffer> {

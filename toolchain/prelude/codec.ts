@@ -1,5 +1,5 @@
 // Compressors and decompressors on the host. Each is opened with its first step.
-import { iface, pack, unpack } from "./bindings";
+import { iface, packed } from "./bindings";
 import { ask } from "./errors";
 import { env, type Raw } from "./session";
 
@@ -31,11 +31,8 @@ export class Codec {
   }
   /** Takes at most `piece` bytes. */
   step(input: Uint8Array, flush: "none" | "sync" | "finish" = "none"): Step {
-    return ask(() => {
-      this.#raw ??= this.#open();
-      const { bytes, more, rest } = this.#raw.step(pack(input), flush);
-      return { bytes: unpack(bytes), more, rest };
-    });
+    const raw = (this.#raw ??= ask(this.#open));
+    return ask(() => packed(() => raw.step(input, flush)));
   }
   close(): void {
     this.#raw?.drop();
