@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	probeCPU  = time.Second     // of one call
-	probeWall = 2 * time.Second // of one call
-	probeAll  = 5 * time.Second // of all calls
+	probeCPU  = time.Second      // processor time of one call
+	probeAll  = 5 * time.Second  // processor time of all calls
+	probeTime = 20 * time.Second // of all calls, with what the host does for them
 
 	rounds = 4 // of one call, each with the answers that its bindings lacked before
 )
@@ -32,24 +32,24 @@ const (
 // or reaches a limit, is no problem. Nor is one that a test shows to work: works names those. names are what the code may read of inputs, for
 // tools without a schema. Bindings have empty stores and made-up answers. r.Tests are not run.
 //
-// All calls together take 5 s at most; what is not reached is no problem. An error is a fault of the host or the end of ctx.
+// All calls together take 5 s of processor time, or 20 s of time, and a call more; what is not reached is no problem. An error is a fault of the host or the end of ctx.
 func Probe(ctx context.Context, r Request, works map[string]bool, names []string) (found []extension.Problem, err error) {
 	tools, err := r.Component.Tools(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r.Limits.CPU, r.Limits.Wall = probeCPU, probeWall
-	end := time.Now().Add(probeAll)
+	r.Limits.CPU, r.Limits.Wall = probeCPU, defaultWall
+	end, spent := time.Now().Add(probeTime), time.Duration(0)
 	for _, tool := range tools {
 		if works[tool.Name] {
 			continue
 		}
 		var lacks *lack
 		for _, input := range suggestions(tool.InputSchema, names) {
-			if time.Until(end) <= 0 {
+			if time.Until(end) <= 0 || spent >= probeAll {
 				return found, nil
 			}
-			l, works, err := probe(ctx, r, tool.Name, input)
+			l, works, err := probe(ctx, r, tool.Name, input, &spent)
 			if err != nil {
 				return found, fmt.Errorf("try %s: %w", double.Quoted(tool.Name), err)
 			}
@@ -76,11 +76,11 @@ type lack struct {
 
 // probe calls a tool. works is set if it works as far as one can tell: it returned something, or it ended for a reason that has nothing to do
 // with this input. l is nil if the call failed otherwise than for what is lacking, which may be for a wrong input.
-func probe(ctx context.Context, r Request, tool string, input json.RawMessage) (l *lack, works bool, err error) {
+func probe(ctx context.Context, r Request, tool string, input json.RawMessage, spent *time.Duration) (l *lack, works bool, err error) {
 	answers := map[string]json.RawMessage{}
 	for range rounds {
 		e := newEnvironment()
-		ended, err := e.try(ctx, r, tool, input, answers)
+		ended, err := e.try(ctx, r, tool, input, answers, spent)
 		if closed := e.stores.Close(); closed != nil || ctx.Err() != nil {
 			return nil, false, cmp.Or(closed, err, ended)
 		}
@@ -106,8 +106,8 @@ func probe(ctx context.Context, r Request, tool string, input json.RawMessage) (
 	return nil, true, nil
 }
 
-// try makes one call. err is why there was none, and ended its error.
-func (e *environment) try(ctx context.Context, r Request, tool string, input json.RawMessage, answers map[string]json.RawMessage) (ended, err error) {
+// try makes one call, and adds its processor time. err is why there was none, and ended its error.
+func (e *environment) try(ctx context.Context, r Request, tool string, input json.RawMessage, answers map[string]json.RawMessage, spent *time.Duration) (ended, err error) {
 	env := make(host.Env, len(r.Bindings))
 	for _, b := range r.Bindings {
 		given := answers[b.Name]
@@ -119,7 +119,8 @@ func (e *environment) try(ctx context.Context, r Request, tool string, input jso
 		}
 	}
 	vars := extension.VarsText((&extension.Manifest{Vars: r.Vars}).Configure(nil))
-	_, ended = r.Component.Do(ctx, host.Request{Tool: tool, Input: input, Env: env, WASI: r.WASI, Vars: vars, Limits: r.Limits, Idle: e.clock.Move})
+	result, ended := r.Component.Do(ctx, host.Request{Tool: tool, Input: input, Env: env, WASI: r.WASI, Vars: vars, Limits: r.Limits, Idle: e.clock.Move})
+	*spent += result.Usage.CPU
 	return ended, nil
 }
 

@@ -76,7 +76,10 @@ func Names() []string { return slices.Sorted(maps.Keys(alternatives())) }
 var (
 	undefined = lazyregexp.New(`\b([A-Za-z_$][\w$]*) is not defined\b`)
 	ofIntl    = lazyregexp.New(`there is no Intl here|property '(Collator|DateTimeFormat|DisplayNames|DurationFormat|ListFormat|Locale|NumberFormat|PluralRules|RelativeTimeFormat|Segmenter)' of undefined`)
-	ofCrypto  = lazyregexp.New(`\bcrypto\.subtle\.(\w+) is not a function\b`)
+	// Code that asks first says in its own words what it lacks: "WebAssembly is not supported in this environment!".
+	named    = lazyregexp.New(`(?i)\b(?:(WebAssembly)|(WebSocket)|(XMLHttpRequest)|(Intl)|(Web ?Crypto|crypto\.subtle|SubtleCrypto)|(indexedDB)|(localStorage)|(EventSource)|(DOMParser))\b`)
+	negation = lazyregexp.New(`(?i)\b(?:no|not|cannot|can't|isn't|unsupported|unavailable|undefined|missing|lacks?|requires?|needs?|needed|without)\b`)
+	ofCrypto = lazyregexp.New(`\bcrypto\.subtle\.(\w+) is not a function\b`)
 )
 
 // Find returns the global that the message of an error misses, and what to write instead. ok is false if the message says no such thing.
@@ -92,6 +95,18 @@ func Find(message string) (name, instead string, ok bool) {
 	for _, m := range undefined.FindAllStringSubmatch(message, 10) {
 		if instead, ok := Alternative(m[1]); ok {
 			return m[1], instead, true
+		}
+	}
+	if m := named.FindStringSubmatch(message); m != nil && negation.MatchString(message) {
+		for i, name := range []string{"WebAssembly", "WebSocket", "XMLHttpRequest", "Intl", "crypto.subtle", "indexedDB", "localStorage", "EventSource", "DOMParser"} {
+			if m[i+1] == "" {
+				continue
+			}
+			if name == "crypto.subtle" {
+				return name, webCrypto, true
+			}
+			instead, ok := Alternative(name)
+			return name, instead, ok
 		}
 	}
 	return "", "", false

@@ -20,7 +20,12 @@ func TestFind(t *testing.T) {
 		"xIntl is not defined":                                                         "",
 		"Intl is not defined by the user's locale":                                     "Intl",
 		strings.Repeat("a", 20_000) + " Intl is not defined":                           "",
-		"": "",
+		"WebAssembly is not supported in this environment!":                            "WebAssembly",
+		"No valid WebSocket class provided":                                            "WebSocket",
+		"Web Crypto API not available":                                                 "crypto.subtle",
+		"a text about WebAssembly and Intl":                                            "",
+		"Intlx is not supported":                                                       "",
+		"":                                                                             "",
 	} {
 		name, instead, ok := Find(message)
 		if name != want || ok != (want != "") || ok != (instead != "") {
