@@ -34,6 +34,7 @@ var parts = []part{
 	{name: "compression", net: true, words: []string{"CompressionStream", "DecompressionStream"}}, // on streams
 	{name: "codecs", words: []string{"stileCodec"}},
 	{name: "forms", net: true, words: []string{"File", "FormData", "formData"}},
+	{name: "objects", net: true, words: []string{"createObjectURL", "revokeObjectURL"}},
 	{name: "scope", words: []string{"self", "global", "navigator"}},
 	{name: "buffer", words: []string{"Buffer"}},
 	{name: "process", words: []string{"process"}},
@@ -45,8 +46,8 @@ var parts = []part{
 		"addEventListener self", "addEventListener globalThis",
 	}},
 	{name: "marks", words: []string{
-		"PerformanceEntry", "PerformanceMark", "PerformanceMeasure", "PerformanceObserver", "performance mark", "performance measure", "performance getEntries",
-		"performance getEntriesByType", "performance getEntriesByName",
+		"Performance", "PerformanceEntry", "PerformanceMark", "PerformanceMeasure", "PerformanceObserver", "performance mark", "performance measure", "performance getEntries",
+		"performance getEntriesByType", "performance getEntriesByName", "performance timeOrigin", "performance toJSON",
 	}},
 	{name: "patterns", net: true, words: []string{"URLPattern"}},
 	{name: "encodings", words: legacyWords("iso", "windows", "koi8", "ibm866", "macintosh", "cyrillic", "latin2", "latin5", "user", "tis")},
@@ -70,9 +71,11 @@ var sharedModules = []struct {
 	names  []string
 }{
 	{module: "bindings", names: []string{"building", "filesBinding", "iface", "packed", "task"}},
-	{module: "blob", names: []string{"Blob", "blobBytes", "blobHandle", "hostBytes", "piece"}},
+	{module: "blob", names: []string{"Blob", "blobBytes", "blobHandle", "copyBlob", "hostBytes", "piece"}},
 	{module: "body", net: true, names: []string{"Body", "acceptForms"}},
+	{module: "clone", names: []string{"kinds", "transferring"}},
 	{module: "clock", names: []string{"now", "pause"}},
+	{module: "data", net: true, names: []string{"findBlobs"}},
 	{module: "encoding", names: []string{"addEncoding", "decode", "encode", "view"}},
 	{module: "errors", names: []string{"CapabilityError", "UnboundError", "ask"}},
 	{module: "failure", names: []string{"intercept", "report"}},

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -48,8 +49,28 @@ type Record struct {
 	// Omitted are patterns of files, in the form of path.Match, that are not run.
 	Omitted  []Group `json:"omitted,omitempty"`
 	Expected []Group `json:"expected,omitempty"`
+	// Peer is another implementation that runs the same tests. Behind are the tests that are expected to fail although they pass there;
+	// Expected has the others then.
+	Peer   *Peer   `json:"peer,omitempty"`
+	Behind []Group `json:"behind,omitempty"`
 
 	file string
+}
+
+// Peer is how the tests of a suite end with another implementation.
+type Peer struct {
+	Name    string  `json:"name"`
+	Version string  `json:"version"`
+	Folders []Count `json:"folders"`
+}
+
+// Count is the tests of one of a record's paths. Tests are all that either implementation has, Pass those that pass here, and Peer those that
+// pass with the other one.
+type Count struct {
+	Folder string `json:"folder"`
+	Tests  int    `json:"tests"`
+	Pass   int    `json:"pass"`
+	Peer   int    `json:"peer"`
 }
 
 // Omits returns why a file is not run, or nothing.
@@ -72,7 +93,7 @@ type Group struct {
 
 // ExpectedFailures is how many tests are expected to fail.
 func (r *Record) ExpectedFailures() (n int) {
-	for _, g := range r.Expected {
+	for _, g := range slices.Concat(r.Expected, r.Behind) {
 		n += len(g.Tests)
 	}
 	return n
@@ -91,7 +112,7 @@ func ReadRecord(file string) (*Record, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	seen := map[string]bool{}
-	for _, g := range slices.Concat(r.Omitted, r.Expected) {
+	for _, g := range slices.Concat(r.Omitted, r.Expected, r.Behind) {
 		if strings.TrimSpace(g.Reason) == "" {
 			return r, fmt.Errorf("%s: %d tests are expected to fail without a reason, such as %q", file, len(g.Tests), slices.Concat(g.Tests, []string{""})[0])
 		}
@@ -158,16 +179,98 @@ func (r *Record) digestOf(files fs.FS) (string, error) {
 // refuses.
 func (r *Record) Judge(t testing.TB, outcomes []Outcome) {
 	t.Helper()
+	r.judge(t, outcomes, nil)
+}
+
+// JudgeBeside does the same, and compares how the tests end with the record's peer, of this version: it also fails the test if one that fails
+// here and passes there is not listed as such, one that is listed does not pass there, or the counts are others.
+func (r *Record) JudgeBeside(t testing.TB, outcomes []Outcome, version string, peer []Outcome) {
+	t.Helper()
+	if r.Peer == nil || len(peer) == 0 {
+		t.Fatalf("%s has no peer, or the peer no test", r.Title)
+	}
+	if os.Getenv(UpdateVariable) != "" {
+		r.Peer.Version = version
+	}
+	r.judge(t, outcomes, peer)
+}
+
+func (r *Record) judge(t testing.TB, outcomes, peer []Outcome) {
+	t.Helper()
 	if len(outcomes) == 0 {
 		t.Fatalf("%s has no test", r.Title)
 	}
+	outcomes = r.complete(outcomes, peer)
 	if os.Getenv(UpdateVariable) != "" {
-		r.update(t, outcomes)
+		r.update(t, outcomes, peer)
 		return
 	}
-	for _, problem := range r.compare(outcomes) {
+	for _, problem := range r.compare(outcomes, peer) {
 		t.Error(problem)
 	}
+}
+
+// complete adds tests that are not there or were skipped, and pass with the peer.
+func (r *Record) complete(outcomes, peer []Outcome) []Outcome {
+	there := passing(peer)
+	for _, g := range r.Behind {
+		for _, name := range g.Tests {
+			if peer == nil {
+				there[name] = true
+			}
+		}
+	}
+	outcomes = slices.DeleteFunc(outcomes, func(o Outcome) bool {
+		if o.Skipped != "" && there[o.Name] {
+			return true
+		}
+		delete(there, o.Name)
+		return false
+	})
+	for _, name := range slices.Sorted(maps.Keys(there)) {
+		outcomes = append(outcomes, Outcome{Name: name, Failed: "it is not there"})
+	}
+	return outcomes
+}
+
+// passing are the names of the tests that pass.
+func passing(outcomes []Outcome) map[string]bool {
+	pass := map[string]bool{}
+	for _, o := range outcomes {
+		if o.Skipped == "" && o.Failed == "" {
+			pass[o.Name] = true
+		}
+	}
+	return pass
+}
+
+// beside counts the tests below each path, here and with the peer.
+func (r *Record) beside(outcomes, peer []Outcome) []Count {
+	here, there := passing(outcomes), passing(peer)
+	all := map[string]bool{}
+	for _, o := range slices.Concat(peer, outcomes) {
+		all[o.Name] = o.Skipped == ""
+	}
+	var counts []Count
+	for _, folder := range r.Paths {
+		c := Count{Folder: folder}
+		for name, counts := range all {
+			if !counts || !strings.HasPrefix(name, folder+"/") {
+				continue
+			}
+			c.Tests++
+			if here[name] {
+				c.Pass++
+			}
+			if there[name] {
+				c.Peer++
+			}
+		}
+		if c.Tests > 0 {
+			counts = append(counts, c)
+		}
+	}
+	return counts
 }
 
 // counted are outcomes by what they are.
@@ -186,10 +289,10 @@ func counted(outcomes []Outcome) (pass int, skipped map[string]int, failed map[s
 	return pass, skipped, failed
 }
 
-func (r *Record) compare(outcomes []Outcome) (problems []string) {
+func (r *Record) compare(outcomes, peer []Outcome) (problems []string) {
 	pass, skipped, failed := counted(outcomes)
 	listed := map[string]bool{}
-	for _, g := range r.Expected {
+	for _, g := range slices.Concat(r.Expected, r.Behind) {
 		for _, name := range g.Tests {
 			listed[name] = true
 			if _, ok := failed[name]; !ok {
@@ -213,10 +316,35 @@ func (r *Record) compare(outcomes []Outcome) (problems []string) {
 			problems = append(problems, fmt.Sprintf("%d tests are skipped (%s), %s says %d", n, reason, r.file, r.Skipped[reason]))
 		}
 	}
+	if peer != nil {
+		problems = append(problems, r.comparePeer(outcomes, peer)...)
+	}
 	return problems
 }
 
-func (r *Record) update(t testing.TB, outcomes []Outcome) {
+func (r *Record) comparePeer(outcomes, peer []Outcome) (problems []string) {
+	there := passing(peer)
+	for _, g := range r.Behind {
+		for _, name := range g.Tests {
+			if !there[name] {
+				problems = append(problems, fmt.Sprintf("%s: it does not pass with %s, and %s says so", name, r.Peer.Name, r.file))
+			}
+		}
+	}
+	for _, g := range r.Expected {
+		for _, name := range g.Tests {
+			if there[name] {
+				problems = append(problems, fmt.Sprintf("%s: it passes with %s, and %s does not say so", name, r.Peer.Name, r.file))
+			}
+		}
+	}
+	if counts := r.beside(outcomes, peer); !slices.Equal(counts, r.Peer.Folders) && len(problems) == 0 {
+		problems = append(problems, fmt.Sprintf("the counts beside %s are %v, %s says %v", r.Peer.Name, counts, r.file, r.Peer.Folders))
+	}
+	return problems
+}
+
+func (r *Record) update(t testing.TB, outcomes, peer []Outcome) {
 	t.Helper()
 	pass, skipped, failed := counted(outcomes)
 	r.Pass, r.Skipped = pass, skipped
@@ -225,27 +353,31 @@ func (r *Record) update(t testing.TB, outcomes []Outcome) {
 			t.Logf("%s: %.300s", o.Name, o.Failed)
 		}
 	}
-	groups := r.Expected
-	r.Expected = nil
+	// With a peer, its outcomes say which list a failure belongs to; without, those that were listed stay where they are.
+	there := passing(peer)
+	if peer == nil {
+		for _, g := range r.Behind {
+			for _, name := range g.Tests {
+				there[name] = true
+			}
+		}
+	} else {
+		r.Peer.Folders = r.beside(outcomes, peer)
+	}
+	groups := slices.Concat(r.Expected, r.Behind)
+	slices.SortStableFunc(groups, func(a, b Group) int { return strings.Compare(a.Reason, b.Reason) })
+	r.Expected, r.Behind = nil, nil
 	for _, g := range groups {
-		g.Tests = slices.DeleteFunc(g.Tests, func(name string) bool {
-			_, still := failed[name]
-			delete(failed, name)
-			return !still
-		})
-		if len(g.Tests) > 0 {
-			slices.Sort(g.Tests)
-			r.Expected = append(r.Expected, g)
+		var kept []string
+		for _, name := range g.Tests {
+			if _, still := failed[name]; still {
+				kept = append(kept, name)
+				delete(failed, name)
+			}
 		}
+		r.expect(g.Reason, kept, there)
 	}
-	if len(failed) > 0 {
-		var fresh Group
-		for name := range failed {
-			fresh.Tests = append(fresh.Tests, name)
-		}
-		slices.Sort(fresh.Tests)
-		r.Expected = append(r.Expected, fresh)
-	}
+	r.expect("", slices.Collect(maps.Keys(failed)), there)
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
@@ -257,4 +389,20 @@ func (r *Record) update(t testing.TB, outcomes []Outcome) {
 		t.Fatal(err)
 	}
 	t.Logf("wrote %s: %d pass, %d expected to fail", r.file, r.Pass, r.ExpectedFailures())
+}
+
+// expect lists tests with a reason, by whether they pass with the peer.
+func (r *Record) expect(reason string, tests []string, there map[string]bool) {
+	slices.Sort(tests)
+	for _, name := range tests {
+		list := &r.Expected
+		if there[name] {
+			list = &r.Behind
+		}
+		if n := len(*list); n == 0 || (*list)[n-1].Reason != reason {
+			*list = append(*list, Group{Reason: reason})
+		}
+		last := &(*list)[len(*list)-1]
+		last.Tests = append(last.Tests, name)
+	}
 }

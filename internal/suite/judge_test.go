@@ -21,7 +21,7 @@ func judged(t *testing.T, outcomes ...Outcome) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Join(r.compare(outcomes), "\n")
+	return strings.Join(r.compare(outcomes, nil), "\n")
 }
 
 func TestJudge(t *testing.T) {

@@ -18,25 +18,37 @@ class Hosted {
 let bytesOf: (blob: Blob) => Uint8Array<ArrayBuffer>;
 let rawOf: (blob: Blob) => Raw | undefined;
 let give: (blob: Blob) => Raw | undefined;
+let copy: <T extends Blob>(from: Blob, to: T) => T;
 
 export class Blob {
   #data: Uint8Array<ArrayBuffer> | undefined;
   #raw: Raw | undefined;
-  readonly size: number;
-  readonly type: string;
+  #size: number;
+  #type: string;
 
-  constructor(parts: Iterable<Part> | Hosted = [], options?: { type?: string } | null) {
-    const { type: given = "" } = dictionary(options, "Blob");
+  constructor(parts: Iterable<Part> | Hosted = [], options?: { type?: string; endings?: string } | null) {
+    if ((typeof parts !== "object" && typeof parts !== "function") || parts === null) throw new TypeError("Blob: an array of parts is wanted");
+    const pieces: Part[] = [];
+    // Each part becomes a text as soon as it is read: reading and converting can call code that changes the others.
+    if (!(parts instanceof Hosted)) for (const part of parts) pieces.push(isBytes(part) ? part : `${part}`);
+    const { endings = "transparent", type: given = "" } = dictionary(options, "Blob");
+    const lines = `${endings}`;
+    if (lines !== "native" && lines !== "transparent") throw new TypeError(`Blob: invalid endings ${lines.slice(0, 50)}`);
     const type = `${given}`;
-    this.type = /^[\x20-\x7e]*$/.test(type) ? type.toLowerCase() : "";
+    this.#type = /^[\x20-\x7e]*$/.test(type) ? type.toLowerCase() : "";
     if (parts instanceof Hosted) {
       this.#raw = parts.raw;
-      this.size = Number(parts.raw.size());
+      this.#size = Number(parts.raw.size());
       return;
     }
-    if (typeof parts !== "object" || parts === null) throw new TypeError("Blob: an array of parts is wanted");
-    this.#data = join([...parts].map(partBytes));
-    this.size = this.#data.length;
+    this.#data = join(pieces.map((part) => partBytes(lines === "native" && typeof part === "string" ? part.replace(/\r\n?/g, "\n") : part)));
+    this.#size = this.#data.length;
+  }
+  get size(): number {
+    return this.#size;
+  }
+  get type(): string {
+    return this.#type;
   }
   async text(): Promise<string> {
     return decode(bytesOf(this));
@@ -62,7 +74,19 @@ export class Blob {
       blob.#raw = undefined;
       return raw;
     };
+    copy = (from, to) => {
+      to.#data = from.#data;
+      to.#raw = from.#raw;
+      to.#size = from.#size;
+      to.#type = from.#type;
+      return to;
+    };
   }
+}
+
+/** Makes a new Blob have the content of another one. */
+export function copyBlob<T extends Blob>(from: Blob, to: T): T {
+  return copy(from, to);
 }
 
 /** Bytes of a blob on the host, at most `piece`. */
@@ -81,11 +105,14 @@ function download(raw: Raw, size: number): Uint8Array<ArrayBuffer> {
   return all;
 }
 
+function isBytes(part: unknown): part is Blob | ArrayBuffer | ArrayBufferView {
+  return part instanceof Blob || part instanceof ArrayBuffer || ArrayBuffer.isView(part);
+}
+
 /** The bytes of a part. Do not change them. */
 export function partBytes(part: Part): Uint8Array<ArrayBuffer> {
   if (part instanceof Blob) return bytesOf(part);
-  if (part instanceof ArrayBuffer || ArrayBuffer.isView(part)) return view(part);
-  return encode(`${part}`);
+  return isBytes(part) ? view(part) : encode(`${part}`);
 }
 
 /** A result that is shown: one part of content, as the module "stile" and the host know it. */

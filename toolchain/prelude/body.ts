@@ -128,11 +128,12 @@ function part(exchange: Raw, offset: number): Uint8Array<ArrayBuffer> {
 /** Available bytes, as a source. */
 function once(content: Content): Source {
   let bytes: Content["bytes"] | undefined = content.bytes;
+  const copy = (all?: Uint8Array<ArrayBuffer>) => (all?.length ? all.slice() : undefined);
   return {
-    next: async () => {
-      const all = (await bytes?.())?.slice();
+    next() {
+      const all = bytes?.();
       bytes = undefined;
-      return all?.length ? all : undefined;
+      return all instanceof Promise ? all.then(copy) : copy(all);
     },
     cancel: () => (bytes = undefined),
   };
@@ -160,6 +161,7 @@ export abstract class Body {
     if (!this.#stream) {
       this.#stream = stream(this.#used ? { next: async () => undefined, cancel() {} } : (content.pieces?.() ?? once(content)));
       owners.set(this.#stream, this);
+      if (this.#used) this.#stream.getReader(); // locks the stream
     }
     return this.#stream;
   }

@@ -9,15 +9,9 @@ export function pause(raw: Raw, milliseconds: number): Promise<void> {
   return wait(raw.subscribe(nanoseconds));
 }
 
-let origin: bigint | undefined;
-
-/** Milliseconds since the first call; 0 without a clock. */
+/** Milliseconds since an arbitrary start, which is that of the call on this host; 0 without a clock. */
 export function now(): number {
-  const raw = ambient("clock");
-  if (!raw) return 0;
-  const time: bigint = raw.monotonic();
-  origin ??= time;
-  return Number(time - origin) / 1e6;
+  return Number(ambient("clock")?.monotonic() ?? 0) / 1e6;
 }
 
 export function installClock(): void {

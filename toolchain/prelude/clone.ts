@@ -1,26 +1,46 @@
 // structuredClone.
-import { Blob } from "./blob";
+import { Blob, copyBlob } from "./blob";
 import { dictionary, required } from "./dictionary";
 import { isPlatform } from "./global";
 
 const errors: Record<string, ErrorConstructor> = { Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError };
 
-export function structuredClone<T>(value: T, options?: { transfer?: Iterable<ArrayBuffer> } | null): T {
+/** How objects of a class that a part of the prelude defines are cloned, and moved by a transfer. */
+export interface Kind {
+  is(value: object): boolean;
+  clone?(value: any): object;
+  move?(value: any): object;
+}
+
+/** Those of the parts that an image has. */
+export const kinds: Kind[] = [];
+
+function refuse(value: unknown, how: string): DOMException {
+  const what = typeof value === "object" ? Object.prototype.toString.call(value) : String(value);
+  return new DOMException(`${what.slice(0, 100)} could not be ${how}`, "DataCloneError");
+}
+
+export function structuredClone<T>(value: T, options?: { transfer?: Iterable<object> } | null): T {
   required(arguments.length, 1, "structuredClone");
-  const { transfer = [] } = dictionary(options, "structuredClone");
+  return transferring(value, dictionary(options, "structuredClone").transfer ?? [])[0];
+}
+
+/** Clones a value, and moves objects. Returns the clone, and what the objects became. */
+export function transferring<T>(value: T, transfer: Iterable<object>): [T, object[]] {
   const seen = new Map<unknown, unknown>();
-  const transferred = [...transfer];
-  for (const buffer of transferred)
-    if (!(buffer instanceof ArrayBuffer)) throw new DOMException("only an ArrayBuffer can be transferred", "DataCloneError");
-  const result = clone(value, seen, new Set(transferred));
-  for (const buffer of transferred) if (!seen.has(buffer)) buffer.transfer();
-  return result as T;
+  const moved = new Set<object>();
+  for (const object of transfer) {
+    const can = object instanceof ArrayBuffer ? !object.detached : kinds.some((kind) => kind.move && kind.is(object));
+    if (!can || moved.has(object)) throw refuse(object, "transferred");
+    moved.add(object);
+  }
+  const result = clone(value, seen, moved);
+  return [result as T, [...moved].map((object) => clone(object, seen, moved) as object)];
 }
 
 // https://html.spec.whatwg.org/multipage/structured-data.html#structuredserializeinternal
-function clone(value: unknown, seen: Map<unknown, unknown>, moved: Set<ArrayBuffer>): unknown {
-  if (typeof value === "symbol" || typeof value === "function")
-    throw new DOMException(`${String(value).slice(0, 100)} could not be cloned`, "DataCloneError");
+function clone(value: unknown, seen: Map<unknown, unknown>, moved: Set<object>): unknown {
+  if (typeof value === "symbol" || typeof value === "function") throw refuse(value, "cloned");
   if (typeof value !== "object" || value === null) return value;
   if (seen.has(value)) return seen.get(value);
   const remember = <V>(copy: V): V => {
@@ -44,7 +64,13 @@ function clone(value: unknown, seen: Map<unknown, unknown>, moved: Set<ArrayBuff
     case "[object Array]":
       return own(remember(new Array((value as unknown[]).length)) as any);
   }
-  if (value instanceof Blob) return remember(value);
+  const known = kinds.find((kind) => kind.is(value));
+  if (known) {
+    const make = moved.has(value) ? known.move : known.clone;
+    if (!make) throw refuse(value, "cloned");
+    return remember(make(value));
+  }
+  if (value instanceof Blob) return remember(copyBlob(value, new Blob()));
   if (value instanceof ArrayBuffer) return remember(moved.has(value) ? value.transfer() : value.slice(0));
   if (ArrayBuffer.isView(value)) {
     // A view of a growing buffer has no fixed length of its own; the clone keeps its present one.
@@ -65,11 +91,11 @@ function clone(value: unknown, seen: Map<unknown, unknown>, moved: Set<ArrayBuff
   }
   if (Error.isError(value)) return remember(cloneError(value as Error, seen, moved));
   if (isPlatform(value) || value instanceof Promise || value instanceof WeakMap || value instanceof WeakSet || value instanceof WeakRef)
-    throw new DOMException(`${Object.prototype.toString.call(value)} could not be cloned`, "DataCloneError");
+    throw refuse(value, "cloned");
   return own(remember({}));
 }
 
-function cloneError(error: Error, seen: Map<unknown, unknown>, moved: Set<ArrayBuffer>): Error {
+function cloneError(error: Error, seen: Map<unknown, unknown>, moved: Set<object>): Error {
   const copy = new (Object.hasOwn(errors, error.name) ? errors[error.name] : Error)(error.message);
   if (Object.hasOwn(error, "stack")) hide(copy, "stack", `${error.stack}`);
   if (Object.hasOwn(error, "cause")) hide(copy, "cause", clone(error.cause, seen, moved));

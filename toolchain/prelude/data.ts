@@ -1,4 +1,5 @@
-// fetch of a data: URL, which needs no capability. See https://fetch.spec.whatwg.org/#data-urls.
+// fetch of what is here: a data: URL, and the URL of a Blob. It needs no capability. See https://fetch.spec.whatwg.org/#data-urls.
+import type { Blob } from "./blob";
 import { abortOf, type Request } from "./request";
 import { Response } from "./response";
 
@@ -18,9 +19,26 @@ function decoded(text: string): Uint8Array<ArrayBuffer> {
   return bytes.slice(0, length);
 }
 
-/** The answer to a request of a data: URL. */
-export function dataResponse(request: Request): Response {
+let blobAt: ((url: string) => Blob | undefined) | undefined;
+
+/** Has fetch find the Blobs that a part of the prelude gives URLs. */
+export function findBlobs(find: (url: string) => Blob | undefined): void {
+  blobAt = find;
+}
+
+/** Whether a URL needs no capability. */
+export function isHere(url: string): boolean {
+  return /^\s*(data|blob):/i.test(url);
+}
+
+/** The answer to a request of a URL that needs no capability. */
+export function hereResponse(request: Request): Response {
   abortOf(request)?.throwIfAborted();
+  if (request.url.startsWith("blob:")) {
+    const blob = request.method === "GET" ? blobAt?.(request.url) : undefined;
+    if (!blob) throw new TypeError(`fetch: there is no Blob at ${request.url.slice(0, 100)}, or the method is not GET`);
+    return new Response(blob, { headers: { "content-length": `${blob.size}`, "content-type": blob.type } });
+  }
   const failed = (why: string) => new TypeError(`fetch: ${why} in a data: URL`);
   if (request.method !== "GET" && request.method !== "HEAD") throw failed(`the method ${request.method}`);
   const [url] = request.url.split("#");

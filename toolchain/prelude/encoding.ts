@@ -55,9 +55,6 @@ export class TextEncoder {
     if (!(target instanceof Uint8Array)) throw new TypeError("encodeInto: a Uint8Array is wanted");
     return encodeInto(read, target);
   }
-  get [Symbol.toStringTag](): string {
-    return "TextEncoder";
-  }
 }
 
 /** Decodes bytes piece by piece. An incomplete end is kept for the next piece unless it is the last. */
@@ -125,13 +122,11 @@ export class TextDecoder {
     }
     return text;
   }
-  get [Symbol.toStringTag](): string {
-    return "TextDecoder";
-  }
 }
 
-/** The bytes of a buffer or a view, without copying. */
+/** The bytes of a buffer or a view, without copying; none of a buffer that was transferred. */
 export function view(input: ArrayBuffer | ArrayBufferView): Uint8Array<ArrayBuffer> {
+  if ((ArrayBuffer.isView(input) ? (input.buffer as ArrayBuffer) : input)?.detached) return new Uint8Array(0);
   if (ArrayBuffer.isView(input)) return new Uint8Array(input.buffer as ArrayBuffer, input.byteOffset, input.byteLength);
   if (input instanceof ArrayBuffer || (input as object) instanceof SharedArrayBuffer) return new Uint8Array(input);
   throw new TypeError("an ArrayBuffer or a view of one is wanted");

@@ -22,8 +22,10 @@ export function install(web: Record<string, object>): void {
     // The bundler renames declarations that have the name of a global.
     Object.defineProperty(value, "name", { value: name, configurable: true });
     define(name, value);
-    if (!("prototype" in value)) continue;
-    platform.add(value.prototype as object);
-    enumerate(value.prototype as object);
+    if (!/^[A-Z]/.test(name)) continue;
+    const { prototype } = value as { prototype: object };
+    platform.add(prototype);
+    enumerate(prototype);
+    Object.defineProperty(prototype, Symbol.toStringTag, { value: name, configurable: true });
   }
 }

@@ -125,9 +125,6 @@ export class Headers {
       .sort()
       .flatMap((name): [string, string][] => (name === "set-cookie" ? this.getSetCookie().map((value) => [name, value]) : [[name, this.get(name)!]])));
   }
-  get [Symbol.toStringTag](): string {
-    return "Headers";
-  }
   static {
     received = (list) => {
       const headers = new Headers();

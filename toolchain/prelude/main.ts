@@ -15,7 +15,7 @@ import { installLocale } from "./locale";
 import { telling } from "./missing";
 import { installRandom } from "./random";
 import { installStacks } from "./stack";
-import { clearTimer, setInterval, setTimeout } from "./timers";
+import { clearTimer, queueMicrotask, setInterval, setTimeout } from "./timers";
 import { installWeakRef } from "./weak";
 
 install({
@@ -30,6 +30,7 @@ install({
   TextEncoder,
   clearInterval: clearTimer,
   clearTimeout: clearTimer,
+  queueMicrotask,
   setInterval,
   setTimeout,
   structuredClone,

@@ -1,7 +1,7 @@
 // The web APIs of the network and of hashes, which take half of the prelude's memory. Only extensions whose code names one of
 // them get these.
 import { URL as UrlClass, URLSearchParams as UrlSearchParamsClass } from "whatwg-url";
-import { dataResponse } from "./data";
+import { hereResponse, isHere } from "./data";
 import { digest } from "./digest";
 import { UnboundError } from "./errors";
 import http from "../../capabilities/http/sugar";
@@ -22,7 +22,7 @@ Object.assign(crypto, { subtle: telling({ digest }, "crypto.subtle") });
 
 /** The global fetch: the http binding named `network`, which the manifest's short form makes. */
 async function fetch(input: string | URL | Request, init?: RequestInit | null): Promise<Response> {
-  if (/^\s*data:/i.test(input instanceof Request ? input.url : (input = `${input}`))) return dataResponse(new Request(input, init));
+  if (isHere(input instanceof Request ? input.url : (input = `${input}`))) return hereResponse(new Request(input, init));
   if (bindings().get("network") !== "stile:capability/http")
     throw new UnboundError('fetch needs the http binding "network"');
   return http(handle("network")).fetch(input, init);

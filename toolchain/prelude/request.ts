@@ -13,10 +13,49 @@ export interface RequestInit {
   body?: BodyInit | null;
   redirect?: Redirect;
   signal?: AbortSignal | null;
+  keepalive?: boolean;
+  referrer?: string;
+  integrity?: string;
+  duplex?: "half";
+  window?: null;
 }
 
 const forbidden = new Set(["CONNECT", "TRACE", "TRACK"]);
 const standard = new Set(["DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"]);
+
+// What a browser knows of a page's request, with the first value as the default. A guest is no page: only redirect has an effect.
+const choices: Record<string, string[]> = {
+  cache: ["default", "no-store", "reload", "no-cache", "force-cache", "only-if-cached"],
+  credentials: ["same-origin", "omit", "include"],
+  destination: [""],
+  duplex: ["half"],
+  mode: ["cors", "same-origin", "no-cors"],
+  priority: ["auto", "high", "low"],
+  redirect: ["follow", "manual", "error"],
+  referrerPolicy: [
+    "", "no-referrer", "no-referrer-when-downgrade", "same-origin", "origin", "strict-origin", "origin-when-cross-origin", "strict-origin-when-cross-origin", "unsafe-url",
+  ],
+};
+type Settings = Record<string, string | boolean>;
+const defaults: Settings = { integrity: "", isHistoryNavigation: false, isReloadNavigation: false, keepalive: false, referrer: "about:client" };
+for (const name in choices) defaults[name] = choices[name]![0]!;
+
+/** The settings of a request: those of another one, unless `init` has them. */
+function chosen(init: Record<string, any>, from: Settings): Settings {
+  const made: Settings = {};
+  for (const name in choices) {
+    if (init[name] === undefined || name === "destination") continue;
+    made[name] = `${init[name]}`;
+    if (!choices[name]!.includes(made[name])) throw new TypeError(`Request: invalid ${name} ${made[name].slice(0, 100)}`);
+  }
+  const { integrity = "", keepalive, referrer, window = null } = init;
+  if (window !== null) throw new TypeError("Request: window is null or absent");
+  if (integrity !== "") throw new TypeError("Request: integrity is not checked here; compare the digest of response.bytes() with crypto.subtle.digest");
+  if (keepalive !== undefined) made.keepalive = !!keepalive;
+  if (referrer !== undefined) made.referrer = `${referrer}` && new URL(`${referrer}`, "https://referrer.invalid").href;
+  for (const _ in made) return { ...from, ...made };
+  return from;
+}
 
 let signalOf: (request: Request) => AbortSignal | undefined;
 
@@ -24,7 +63,7 @@ export class Request extends Body {
   #method: string;
   #url: string;
   #headers: Headers;
-  #redirect: Redirect;
+  #settings: Settings;
   #source: AbortSignal | undefined;
   #signal: AbortSignal | undefined;
 
@@ -43,8 +82,10 @@ export class Request extends Body {
     if (content && (this.#method === "GET" || this.#method === "HEAD")) throw new TypeError(`Request: ${this.#method} has no body`);
     this.#headers = new Headers(init.headers !== undefined ? init.headers : from?.headers);
     if (content?.type && !this.#headers.has("content-type")) this.#headers.set("content-type", content.type);
-    this.#redirect = init.redirect ?? from?.redirect ?? "follow";
-    if (!["follow", "manual", "error"].includes(this.#redirect)) throw new TypeError(`Request: invalid redirect ${this.#redirect}`);
+    const settings = (this.#settings = chosen(init, from ? from.#settings : defaults));
+    if (settings.mode === "no-cors" && !["GET", "HEAD", "POST"].includes(this.#method)) throw new TypeError(`Request: ${this.#method} is not allowed in the mode no-cors`);
+    if (settings.cache === "only-if-cached" && settings.mode !== "same-origin") throw new TypeError("Request: the cache mode only-if-cached needs the mode same-origin");
+    if (settings.keepalive && content?.stream) throw new TypeError("Request: keepalive with a stream as the body");
     const source = init.signal === undefined ? from && signalOf(from) : init.signal;
     if (source && !(source instanceof AbortSignal)) throw new TypeError("Request: signal is an AbortSignal");
     this.#source = source ?? undefined;
@@ -59,20 +100,18 @@ export class Request extends Body {
   get headers(): Headers {
     return this.#headers;
   }
-  get redirect(): Redirect {
-    return this.#redirect;
-  }
   get signal(): AbortSignal {
     return (this.#signal ??= follow(this.#source));
   }
   clone(): Request {
     return new Request(this, undefined, Body.content(this));
   }
-  get [Symbol.toStringTag](): string {
-    return "Request";
-  }
+  declare readonly redirect: Redirect;
   static {
     signalOf = (request) => request.#source;
+    for (const name in defaults)
+      if (name !== "priority")
+        Object.defineProperty(this.prototype, name, Object.getOwnPropertyDescriptor({ get [name]() { return (this as unknown as Request).#settings[name]; } }, name)!);
   }
 }
 

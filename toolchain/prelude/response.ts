@@ -96,9 +96,6 @@ export class Response extends Body {
     if (this.#type !== "default") immutable(copy.headers);
     return copy;
   }
-  get [Symbol.toStringTag](): string {
-    return "Response";
-  }
   static {
     answered = (head, exchange, signal) => {
       const headers = receivedHeaders(head.headers);

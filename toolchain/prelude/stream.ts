@@ -2,7 +2,7 @@
 
 /** Returns the next bytes, and undefined at the end. */
 export interface Source {
-  next(): Promise<Uint8Array<ArrayBuffer> | undefined>;
+  next(): Uint8Array<ArrayBuffer> | undefined | Promise<Uint8Array<ArrayBuffer> | undefined>;
   /** Ends the source; no more bytes are read. */
   cancel(): void;
 }
@@ -81,9 +81,6 @@ export class ReadableStream {
   }
   [Symbol.asyncIterator](): AsyncGenerator<Uint8Array<ArrayBuffer>> {
     return this.values();
-  }
-  get [Symbol.toStringTag](): string {
-    return "ReadableStream";
   }
   #free(): void {
     if (this.#reader) throw new TypeError("the stream has a reader already");

@@ -66,6 +66,20 @@ function add(name: string, callback: unknown, milliseconds: unknown, args: unkno
   return lastId;
 }
 
+const { queueMicrotask: enqueue } = globalThis;
+
+/** The engine's own, which forgets what a callback throws. */
+export function queueMicrotask(callback: () => void): void {
+  if (typeof callback !== "function") throw new TypeError("queueMicrotask: the callback is not a function");
+  enqueue(() => {
+    try {
+      callback();
+    } catch (error) {
+      report(error);
+    }
+  });
+}
+
 export function setTimeout(callback: unknown, milliseconds?: unknown, ...args: unknown[]): number {
   return add("setTimeout", callback, milliseconds, args);
 }

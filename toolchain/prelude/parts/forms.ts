@@ -1,6 +1,7 @@
 // File, FormData, and bodies that are forms.
-import { Blob, blobBytes, type Part } from "../blob";
+import { Blob, blobBytes, copyBlob, type Part } from "../blob";
 import { acceptForms, Body, type Content } from "../body";
+import { kinds } from "../clone";
 import { dictionary } from "../dictionary";
 import { decode, encode } from "../encoding";
 import { install } from "../global";
@@ -9,7 +10,7 @@ export class File extends Blob {
   #name: string;
   #lastModified: number;
 
-  constructor(parts: Iterable<Part>, name: string, options?: { type?: string; lastModified?: number } | null) {
+  constructor(parts: Iterable<Part>, name: string, options: { type?: string; lastModified?: number } | null | undefined = undefined) {
     if (arguments.length < 2) throw new TypeError("File: parts and a name are wanted");
     super(parts, options);
     const { lastModified } = dictionary(options, "File");
@@ -25,12 +26,10 @@ export class File extends Blob {
   get webkitRelativePath(): string {
     return "";
   }
-  get [Symbol.toStringTag](): string {
-    return "File";
-  }
 }
 
 install({ File });
+kinds.push({ is: (value) => value instanceof File, clone: (file: File) => copyBlob(file, new File([], file.name, { lastModified: file.lastModified })) });
 
 type Entry = string | File;
 
@@ -93,9 +92,6 @@ class FormData {
   }
   [Symbol.iterator](): Generator<[string, Entry]> {
     return this.entries();
-  }
-  get [Symbol.toStringTag](): string {
-    return "FormData";
   }
 }
 

@@ -1,4 +1,5 @@
 // MessageChannel, and the events of ports.
+import { kinds, transferring } from "../clone";
 import { dictionary, required } from "../dictionary";
 import { install } from "../global";
 import { task } from "../tasks";
@@ -19,19 +20,18 @@ class MessageEvent extends Event {
     this.source = source;
     this.ports = Object.freeze([...ports]);
   }
-  get [Symbol.toStringTag](): string {
-    return "MessageEvent";
-  }
 }
 
 // Only this module makes ports.
 const key = Symbol("MessagePort");
 let entangle: (a: MessagePort, b: MessagePort) => void;
+let move: (port: MessagePort) => MessagePort;
 
 class MessagePort extends EventTarget {
   #other: MessagePort | undefined;
   #started = false;
-  #left: unknown[] = [];
+  #moved = false;
+  #left: [unknown, MessagePort[]][] = [];
   #onmessage: ((event: any) => void) | null = null;
   #onmessageerror: ((event: any) => void) | null = null;
   constructor(made?: symbol) {
@@ -40,12 +40,12 @@ class MessagePort extends EventTarget {
   }
   postMessage(message: unknown, options?: any): void {
     required(arguments.length, 1, "postMessage");
-    const transfer = [...(options?.transfer ?? (options?.[Symbol.iterator] ? options : []))];
+    const transfer: object[] = [...(options?.transfer ?? (options?.[Symbol.iterator] ? options : []))];
     if (transfer.includes(this)) throw new DOMException("a port cannot be sent through itself", "DataCloneError");
-    const data = structuredClone(message, { transfer });
     const other = this.#other;
-    if (!other) return;
-    other.#left.push(data);
+    const [data, moved] = transferring(message, transfer);
+    if (!other || transfer.includes(other)) return; // a port that was sent to itself is lost
+    other.#left.push([data, moved.filter((object) => object instanceof MessagePort)]);
     if (other.#started) other.#deliver();
   }
   start(): void {
@@ -60,7 +60,8 @@ class MessagePort extends EventTarget {
   }
   #deliver(): void {
     task("postMessage", () => {
-      if (this.#left.length) this.dispatchEvent(new MessageEvent("message", { data: this.#left.shift() }));
+      const [data, ports] = this.#left.shift() ?? [];
+      if (ports) this.dispatchEvent(new MessageEvent("message", { data, ports }));
     });
   }
   get onmessage() {
@@ -85,13 +86,20 @@ class MessagePort extends EventTarget {
   // Of Node.js, where a port keeps a process alive.
   ref(): void {}
   unref(): void {}
-  get [Symbol.toStringTag](): string {
-    return "MessagePort";
-  }
   static {
     entangle = (a, b) => {
       a.#other = b;
       b.#other = a;
+    };
+    move = (port) => {
+      if (port.#moved) throw new DOMException("the port was transferred already", "DataCloneError");
+      const to = new MessagePort(key);
+      if (port.#other) entangle(to, port.#other);
+      to.#left = port.#left;
+      port.#moved = true;
+      port.#other = undefined;
+      port.#left = [];
+      return to;
     };
   }
 }
@@ -102,8 +110,6 @@ class MessageChannel {
   constructor() {
     entangle(this.port1, this.port2);
   }
-  get [Symbol.toStringTag](): string {
-    return "MessageChannel";
-  }
 }
+kinds.push({ is: (value) => value instanceof MessagePort, move });
 install({ MessageChannel, MessageEvent, MessagePort });

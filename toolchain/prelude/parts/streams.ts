@@ -16,13 +16,15 @@ const lazy = { highWaterMark: 0 };
 function make(source: Source): ReadableStream<Bytes> {
   return new ReadableStream({
     type: "bytes",
-    async pull(controller) {
-      const bytes = await source.next();
-      if (bytes) controller.enqueue(bytes);
-      else {
+    pull(controller) {
+      const put = (bytes: Bytes | undefined) => {
+        if (bytes) return controller.enqueue(bytes);
         controller.close();
         controller.byobRequest?.respond(0);
-      }
+      };
+      const next = source.next();
+      // What is there needs no promise, which Object.prototype.then could change.
+      return next instanceof Promise ? next.then(put) : put(next);
     },
     cancel: () => source.cancel(),
   }, lazy);
@@ -63,21 +65,37 @@ function content(stream: ReadableStream): Content {
   return { source: undefined, type: undefined, stream: stream as any, lock, text: async () => decode(await bytes()), bytes, blob: async (type) => new Blob([await bytes()], { type }) };
 }
 
+/** Two streams with what is left of one, in the second as clones: who changes what one yields does not change the other. */
+function tee(stream: any): [any, any] {
+  const [kept, other] = stream.tee() as ReadableStream[];
+  const reader = other!.getReader();
+  const copied = new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await reader.read();
+      if (done) controller.close();
+      else controller.enqueue(structuredClone(value));
+    },
+    cancel: (reason) => reader.cancel(reason),
+  }, lazy);
+  return [kept, copied];
+}
+
 replaceStreams({
   is: (value) => value instanceof ReadableStream,
   make: make as any,
   used,
   content: content as any,
-  tee: (stream: any) => stream.tee(),
+  tee,
   move: (stream: any) => stream.pipeThrough(new TransformStream()),
 });
 
-Object.defineProperty(Blob.prototype, "stream", {
-  value: function stream(this: Blob) {
+// A method of an object, as those of a class, cannot be called with new.
+const { stream } = {
+  stream(this: Blob) {
     const raw = blobHandle(this);
     let at = 0;
     return make({
-      next: async () => {
+      next: () => {
         const size = Math.min(piece, this.size - at);
         if (!size) return undefined;
         const bytes: Bytes = raw ? hostBytes(raw, at, size) : blobBytes(this).slice(at, at + size);
@@ -87,38 +105,29 @@ Object.defineProperty(Blob.prototype, "stream", {
       cancel() {},
     });
   },
-  writable: true, enumerable: true, configurable: true,
-});
+};
+Object.defineProperty(Blob.prototype, "stream", { value: stream, writable: true, enumerable: true, configurable: true });
 
-/** The members of a stream that is made of a TransformStream. */
-abstract class Pair<I, O> {
-  #pair: TransformStream<I, O>;
-  constructor(pair: TransformStream<I, O>) {
-    this.#pair = pair;
-  }
-  get readable(): ReadableStream<O> {
-    return this.#pair.readable;
-  }
-  get writable(): WritableStream<I> {
-    return this.#pair.writable;
-  }
-}
+// The library's iterators inherit from an object of its own.
+const iterators = Object.getPrototypeOf(new ReadableStream().values());
+Object.setPrototypeOf(iterators, Object.getPrototypeOf(Object.getPrototypeOf((async function* () {}).prototype)));
 
-class TextDecoderStream extends Pair<ArrayBuffer | ArrayBufferView, string> {
+class TextDecoderStream {
   #decoder: TextDecoder;
-  constructor(label?: string, options?: { fatal?: boolean; ignoreBOM?: boolean }) {
+  #pair: TransformStream<ArrayBuffer | ArrayBufferView, string>;
+  constructor(label = "utf-8", options: { fatal?: boolean; ignoreBOM?: boolean } | undefined = undefined) {
     const decoder = new TextDecoder(label, options);
     const put = (controller: { enqueue(text: string): void }, bytes?: ArrayBuffer | ArrayBufferView) => {
       const text = bytes === undefined ? decoder.decode() : decoder.decode(bytes as ArrayBufferView<ArrayBuffer>, { stream: true });
       if (text) controller.enqueue(text);
     };
-    super(new TransformStream({
+    this.#pair = new TransformStream({
       transform: (bytes: ArrayBuffer | ArrayBufferView, controller) => {
         if (!(bytes instanceof ArrayBuffer) && !ArrayBuffer.isView(bytes)) throw new TypeError("TextDecoderStream: chunks are bytes");
         put(controller, bytes);
       },
       flush: (controller) => put(controller),
-    }));
+    });
     this.#decoder = decoder;
   }
   get encoding(): string {
@@ -130,16 +139,20 @@ class TextDecoderStream extends Pair<ArrayBuffer | ArrayBufferView, string> {
   get ignoreBOM(): boolean {
     return this.#decoder.ignoreBOM;
   }
-  get [Symbol.toStringTag](): string {
-    return "TextDecoderStream";
+  get readable(): ReadableStream<string> {
+    return this.#pair.readable;
+  }
+  get writable(): WritableStream<ArrayBuffer | ArrayBufferView> {
+    return this.#pair.writable;
   }
 }
 
-class TextEncoderStream extends Pair<unknown, Bytes> {
+class TextEncoderStream {
+  #pair: TransformStream<unknown, Bytes>;
   constructor() {
     const encoder = new TextEncoder();
     let high = ""; // the first half of a pair, which may go on in the next chunk
-    super(new TransformStream({
+    this.#pair = new TransformStream({
       transform: (chunk: unknown, controller) => {
         let text = high + `${chunk}`;
         high = /[\ud800-\udbff]$/.test(text) ? text.slice(-1) : "";
@@ -149,13 +162,17 @@ class TextEncoderStream extends Pair<unknown, Bytes> {
       flush: (controller) => {
         if (high) controller.enqueue(encoder.encode("\ufffd"));
       },
-    }));
+    });
   }
   get encoding(): string {
+    void this.#pair; // for anything else, it fails
     return "utf-8";
   }
-  get [Symbol.toStringTag](): string {
-    return "TextEncoderStream";
+  get readable(): ReadableStream<Bytes> {
+    return this.#pair.readable;
+  }
+  get writable(): WritableStream<unknown> {
+    return this.#pair.writable;
   }
 }
 

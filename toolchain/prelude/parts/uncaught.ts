@@ -20,9 +20,6 @@ class ErrorEvent extends Event {
     this.colno = colno >>> 0;
     this.error = error;
   }
-  get [Symbol.toStringTag](): string {
-    return "ErrorEvent";
-  }
 }
 
 class PromiseRejectionEvent extends Event {
@@ -35,9 +32,6 @@ class PromiseRejectionEvent extends Event {
     if (typeof promise !== "object" || promise === null) throw new TypeError("PromiseRejectionEvent: promise is wanted");
     this.promise = promise;
     this.reason = reason;
-  }
-  get [Symbol.toStringTag](): string {
-    return "PromiseRejectionEvent";
   }
 }
 
