@@ -71,7 +71,7 @@ declare global {
 
   /** Bytes that cannot change. Bytes of a response stay on the host until you read them. */
   class Blob {
-    constructor(parts?: Iterable<BlobPart>, options?: { type?: string });
+    constructor(parts?: Iterable<BlobPart>, options?: { type?: string; endings?: "transparent" | "native" });
     readonly size: number;
     readonly type: string;
     text(): Promise<string>;
@@ -81,7 +81,7 @@ declare global {
     stream(): ReadableStream<Uint8Array<ArrayBuffer>>;
   }
   class File extends Blob {
-    constructor(parts: Iterable<BlobPart>, name: string, options?: { type?: string; lastModified?: number });
+    constructor(parts: Iterable<BlobPart>, name: string, options?: { type?: string; endings?: "transparent" | "native"; lastModified?: number });
     readonly name: string;
     readonly lastModified: number;
   }
@@ -301,6 +301,15 @@ declare global {
     redirect?: "follow" | "manual" | "error";
     /** Aborts the request and the body of its response. */
     signal?: AbortSignal | null;
+    duplex?: "half";
+    // A tool is no page: these are checked, and have no effect.
+    cache?: "default" | "no-store" | "reload" | "no-cache" | "force-cache" | "only-if-cached";
+    credentials?: "omit" | "same-origin" | "include";
+    keepalive?: boolean;
+    mode?: "cors" | "no-cors" | "same-origin";
+    priority?: "auto" | "high" | "low";
+    referrer?: string;
+    referrerPolicy?: string;
   }
 
   interface Request extends Body {}
@@ -311,6 +320,14 @@ declare global {
     readonly headers: Headers;
     readonly redirect: "follow" | "manual" | "error";
     readonly signal: AbortSignal;
+    readonly cache: string;
+    readonly credentials: string;
+    readonly destination: string;
+    readonly duplex: "half";
+    readonly keepalive: boolean;
+    readonly mode: string;
+    readonly referrer: string;
+    readonly referrerPolicy: string;
     clone(): Request;
   }
 
@@ -438,8 +455,9 @@ declare global {
   var console: Console;
 
   interface Performance {
-    /** Milliseconds since this call first read the clock; 0 without a clock binding. */
+    /** Milliseconds since the call began; 0 without a clock binding. */
     now(): number;
+    /** The time of day, in milliseconds, at which now() was 0. */
     readonly timeOrigin: number;
     mark(name: string, options?: { detail?: unknown; startTime?: number }): PerformanceMark;
     measure(name: string, options?: string | { start?: string | number; end?: string | number; duration?: number; detail?: unknown }, end?: string): PerformanceMeasure;
@@ -498,7 +516,7 @@ declare global {
   class MessagePort extends EventTarget {
     private constructor();
     onmessage: ((event: MessageEvent) => void) | null;
-    postMessage(message: unknown, transfer?: ArrayBuffer[] | { transfer?: ArrayBuffer[] }): void;
+    postMessage(message: unknown, transfer?: (ArrayBuffer | MessagePort)[] | { transfer?: (ArrayBuffer | MessagePort)[] }): void;
     start(): void;
     close(): void;
   }

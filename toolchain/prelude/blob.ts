@@ -33,7 +33,7 @@ export class Blob {
     if (!(parts instanceof Hosted)) for (const part of parts) pieces.push(isBytes(part) ? part : `${part}`);
     const { endings = "transparent", type: given = "" } = dictionary(options, "Blob");
     const lines = `${endings}`;
-    if (lines !== "native" && lines !== "transparent") throw new TypeError(`Blob: invalid endings ${lines.slice(0, 50)}`);
+    if (lines !== "native" && lines !== "transparent") throw new TypeError("Blob: endings is transparent or native");
     const type = `${given}`;
     this.#type = /^[\x20-\x7e]*$/.test(type) ? type.toLowerCase() : "";
     if (parts instanceof Hosted) {

@@ -24,8 +24,8 @@ export function install(web: Record<string, object>): void {
     define(name, value);
     if (!/^[A-Z]/.test(name)) continue;
     const { prototype } = value as { prototype: object };
+    Object.defineProperty(prototype, Symbol.toStringTag, { value: name, configurable: true });
     platform.add(prototype);
     enumerate(prototype);
-    Object.defineProperty(prototype, Symbol.toStringTag, { value: name, configurable: true });
   }
 }

@@ -66,6 +66,19 @@ function add(name: string, callback: unknown, milliseconds: unknown, args: unkno
   return lastId;
 }
 
+export function setTimeout(callback: unknown, milliseconds?: unknown, ...args: unknown[]): number {
+  return add("setTimeout", callback, milliseconds, args);
+}
+
+export function setInterval(callback: unknown, milliseconds?: unknown, ...args: unknown[]): number {
+  return add("setInterval", callback, milliseconds, args);
+}
+
+export function clearTimer(id: unknown): void {
+  if (running && running.id === id) running.every = undefined;
+  timers = timers.filter((timer) => timer.id !== id);
+}
+
 const { queueMicrotask: enqueue } = globalThis;
 
 /** The engine's own, which forgets what a callback throws. */
@@ -78,17 +91,4 @@ export function queueMicrotask(callback: () => void): void {
       report(error);
     }
   });
-}
-
-export function setTimeout(callback: unknown, milliseconds?: unknown, ...args: unknown[]): number {
-  return add("setTimeout", callback, milliseconds, args);
-}
-
-export function setInterval(callback: unknown, milliseconds?: unknown, ...args: unknown[]): number {
-  return add("setInterval", callback, milliseconds, args);
-}
-
-export function clearTimer(id: unknown): void {
-  if (running && running.id === id) running.every = undefined;
-  timers = timers.filter((timer) => timer.id !== id);
 }
