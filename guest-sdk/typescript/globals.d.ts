@@ -19,6 +19,9 @@ declare global {
     constructor(url: string | URL, base?: string | URL);
     static canParse(url: string | URL, base?: string | URL): boolean;
     static parse(url: string | URL, base?: string | URL): URL | null;
+    /** A URL that fetch of this call knows until it is revoked. */
+    static createObjectURL(blob: Blob): string;
+    static revokeObjectURL(url: string): void;
     href: string;
     readonly origin: string;
     protocol: string;
@@ -429,7 +432,7 @@ declare global {
   function clearTimeout(id?: number): void;
   function clearInterval(id?: number): void;
   function queueMicrotask(callback: () => void): void;
-  function structuredClone<T>(value: T, options?: { transfer?: ArrayBuffer[] }): T;
+  function structuredClone<T>(value: T, options?: { transfer?: (ArrayBuffer | MessagePort)[] }): T;
   function atob(base64: string): string;
   function btoa(binary: string): string;
 
