@@ -491,3 +491,34 @@ func TestKnownSettings(t *testing.T) {
 		t.Errorf("the file has changed: got %q", got)
 	}
 }
+
+// What was known of the settings counts only until npm is asked: nothing is kept for a holder that is not the one.
+func TestSettingsChangeUnseen(t *testing.T) {
+	r := aAndB(t)
+	rc := filepath.Join(t.TempDir(), "npmrc")
+	if err := os.WriteFile(rc, []byte("registry="+r.URL+"/\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("NPM_CONFIG_USERCONFIG", rc)
+	c := r.client(t, Options{})
+	c.user = nil
+	files, err := askSettings(t.Context(), "npm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files.Registries = map[string]string{"": "http://127.0.0.1:9/"}
+	if err := c.cache.Put(settingsKind, c.settingsKey(), encode(files)); err != nil {
+		t.Fatal(err)
+	}
+	wrong := c.tag(c.known())
+	res, err := resolve(t, c, map[string]string{"a": "*"})
+	if err != nil || contents(t, res, "b") != "module.exports = 'b';" {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(c.o.CacheDir, npmCacheName, wrong[:16])); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is kept for another holder: %v", err)
+	}
+	if now, err := c.holder(t.Context()); err != nil || now == wrong {
+		t.Errorf("the holder is still the wrong one: %v", err)
+	}
+}
