@@ -20,6 +20,7 @@ import (
 	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/ladder"
 	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 const codeDescription = `Runs TypeScript once, in a fresh sandbox. code is the body of an async function: input is in scope, so are tools and env, and what it returns is the result, as JSON.
@@ -260,6 +261,7 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 	}
 	o.Ask = r.asker(ctx)
 	packages := r.options.Manager.CodePackages(r.viewer, o.Ask)
+	packages.Progress = func(p npm.Progress) { r.progress(ctx, 0, 0, "npm: "+p.String()) }
 	o.Packages = packages
 	o.Limits.Wall = cmp.Or(o.Limits.Wall, codeTime)
 	env, err := r.defaults(ctx)

@@ -17,6 +17,7 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/rung"
 	"github.com/stilehost/stile/ladder"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 type ladderCommand struct {
@@ -112,6 +113,8 @@ func (c *ladderCommand) Run(ctx context.Context, s *streams) error {
 			}
 		}
 		packages := e.CodePackages(viewer, o.Ask)
+		show := oncePerSecond(func(_ extension.Stage, message string) { e.progress("npm: " + message + " ...") })
+		packages.Progress = func(p npm.Progress) { show(extension.StageResolve, p.String()) }
 		o.Packages = packages
 		run, done := packages.Within(ctx)
 		defer done()

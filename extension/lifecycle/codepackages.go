@@ -22,6 +22,9 @@ import (
 // CodePackages resolves npm packages for code that is not an extension. It follows the policy that extensions have: a package needs a person
 // unless the policy names it, or the manifest of an active extension that the viewer can call names it. It is safe for concurrent use.
 type CodePackages struct {
+	// Progress receives how far npm is, as [npm.Request] says. Set it before Resolve is called. Default: nobody is told.
+	Progress func(npm.Progress)
+
 	manager *Manager
 	viewer  Viewer
 	ask     func(ctx context.Context, question string, done func(approved bool, err error)) error
@@ -178,7 +181,7 @@ const (
 	resolutionsLast = time.Hour
 )
 
-func (r *resolutions) resolve(ctx context.Context, client *npm.Client, now time.Time, imports []string) (*npm.Resolution, error) {
+func (r *resolutions) resolve(ctx context.Context, client *npm.Client, now time.Time, imports []string, progress func(npm.Progress)) (*npm.Resolution, error) {
 	key := strings.Join(slices.Sorted(slices.Values(imports)), "\n")
 	r.mu.Lock()
 	r.recent = slices.DeleteFunc(r.recent, func(one resolution) bool { return now.After(one.until) })
@@ -189,7 +192,7 @@ func (r *resolutions) resolve(ctx context.Context, client *npm.Client, now time.
 		return found, nil
 	}
 	r.mu.Unlock()
-	found, err := client.Resolve(ctx, npm.Request{Imports: imports, Recall: true})
+	found, err := client.Resolve(ctx, npm.Request{Imports: imports, Recall: true, Progress: progress})
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +209,7 @@ func (p *CodePackages) Resolve(ctx context.Context, imports []string) (packages 
 	if m.options.Packages == nil {
 		return nil, nil, &PackagesError{imports, "there are no npm packages here"}
 	}
-	found, err := m.codePackages.resolve(ctx, m.options.Packages, m.options.Now(), imports)
+	found, err := m.codePackages.resolve(ctx, m.options.Packages, m.options.Now(), imports, p.Progress)
 	if err != nil {
 		return nil, nil, err
 	}

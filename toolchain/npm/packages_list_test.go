@@ -3,9 +3,11 @@ package npm
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -109,6 +111,35 @@ func tryListed(t *testing.T, packagesDir string, chosen []listed) map[string]out
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
+	h, err := host.New(t.Context(), host.Options{CacheDir: cacheDir, KeyDir: keyDir, Limits: host.Limits{Memory: memory, CPU: 30 * time.Second}, MaxMemory: memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	chain, err := toolchain.New(t.Context(), h, toolchain.Options{CacheDir: cacheDir, KeyDir: keyDir, Bundler: bundler})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = chain.Close() })
+	outcomes := make(map[string]outcome)
+	for together := range slices.Chunk(chosen, 20) { // what npm says about them has a limit
+		packages := resolveListed(t, c, together)
+		for _, l := range together {
+			t.Run(l.name, func(t *testing.T) {
+				o := call(t, chain, l, toolchain.Source{FS: Tree(fstest.MapFS{"tool.js": {Data: l.source}}, packages), Entry: "tool.js"})
+				outcomes[l.name] = o
+				if o.works != (l.missing == "") || o.refused != "" != (l.missing != "") || !strings.Contains(o.refused, l.missing) {
+					t.Errorf("missing %q: it %s", l.missing, o.result)
+				}
+			})
+		}
+	}
+	return outcomes
+}
+
+// resolveListed returns the packages of tools.
+func resolveListed(t *testing.T, c *Client, chosen []listed) fs.FS {
+	t.Helper()
 	request := Request{Dependencies: map[string]string{}}
 	for _, l := range chosen {
 		for _, p := range l.packages {
@@ -125,27 +156,7 @@ func tryListed(t *testing.T, packagesDir string, chosen []listed) map[string]out
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := host.New(t.Context(), host.Options{CacheDir: cacheDir, KeyDir: keyDir, Limits: host.Limits{Memory: memory, CPU: 30 * time.Second}, MaxMemory: memory})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = h.Close() })
-	chain, err := toolchain.New(t.Context(), h, toolchain.Options{CacheDir: cacheDir, KeyDir: keyDir, Bundler: bundler})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = chain.Close() })
-	outcomes := make(map[string]outcome)
-	for _, l := range chosen {
-		t.Run(l.name, func(t *testing.T) {
-			o := call(t, chain, l, toolchain.Source{FS: Tree(fstest.MapFS{"tool.js": {Data: l.source}}, res.FS), Entry: "tool.js"})
-			outcomes[l.name] = o
-			if o.works != (l.missing == "") || o.refused != "" != (l.missing != "") || !strings.Contains(o.refused, l.missing) {
-				t.Errorf("missing %q: it %s", l.missing, o.result)
-			}
-		})
-	}
-	return outcomes
+	return res.FS
 }
 
 // call builds a tool and calls it.

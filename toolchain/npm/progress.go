@@ -47,36 +47,56 @@ func (p Progress) String() string {
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 
-// sparse passes progress on at most ten times a second.
+// sparse passes progress on at most ten times a second, on a goroutine of its own: whoever takes it may be slow, and what npm does is watched
+// meanwhile.
 type sparse struct {
+	to      func(Progress)
+	passing sync.WaitGroup
+
 	mu   sync.Mutex
-	to   func(Progress)
+	next *Progress // the newest, while an older one is passed on
 	last time.Time
+	busy bool
 	over bool
 }
 
 // report takes progress, which must be passed on if it is the last of a step.
 func (s *sparse) report(p Progress, last bool) {
-	if s == nil || s.to == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if wait := watchEvery - time.Since(s.last); s.over || wait > 0 && !last {
-		return
-	}
-	s.last = time.Now()
-	s.to(p)
-}
-
-// end lets nothing more through.
-func (s *sparse) end() {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.over || time.Since(s.last) < watchEvery && !last {
+		return
+	}
+	s.last, s.next = time.Now(), &p
+	if !s.busy {
+		s.busy = true
+		s.passing.Go(s.pass)
+	}
+}
+
+func (s *sparse) pass() {
+	for {
+		s.mu.Lock()
+		p := s.next
+		s.next = nil
+		s.busy = p != nil
+		s.mu.Unlock()
+		if p == nil {
+			return
+		}
+		s.to(*p)
+	}
+}
+
+// end waits until the last progress is passed on, and lets nothing more through.
+func (s *sparse) end() {
+	s.mu.Lock()
 	s.over = true
+	s.mu.Unlock()
+	s.passing.Wait()
 }
 
 // arrivals are the packages that npm is unpacking.
