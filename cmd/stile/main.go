@@ -70,6 +70,7 @@ type cli struct {
 	Doctor          doctorCommand          `cmd:"" help:"Check what this machine has, and say how to get what it lacks."`
 	Completion      completionCommand      `cmd:"" help:"Print a script that completes command lines in bash, zsh or fish."`
 	Complete        completeCommand        `cmd:"" hidden:"" passthrough:"" help:"List the words that may come next."`
+	Man             manCommand             `cmd:"" help:"Write pages of the manual, for man."`
 	Version         versionCommand         `cmd:"" help:"Print the version."`
 	Global          globalFlags            `embed:""`
 }
