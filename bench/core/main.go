@@ -68,6 +68,7 @@ var measurements = []struct {
 	{"guest", measureGuest, host.Options{PackedMemory: 1}},
 	{"throughput", measureThroughput, host.Options{}},
 	{"capability", measureCapability, host.Options{}},
+	{"bodies", measureBodies, host.Options{}},
 	{"end", measureEnd, host.Options{}},
 	{"ladder", measureLadder, host.Options{}},
 	{"types", measureTypes, host.Options{}},
@@ -83,7 +84,7 @@ func main() {
 
 func run(ctx context.Context) (err error) {
 	out := flag.String("out", "out/core.json", "write the figures to this `file`, and to one that ends in .md; the engine is kept beside it")
-	only := flag.String("only", "", "run the measurements whose names match this `pattern`: memory, growth, waiting, earlier, save, cold, instantiate, guest, throughput, capability, end, ladder, types")
+	only := flag.String("only", "", "run the measurements whose names match this `pattern`: memory, growth, waiting, earlier, save, cold, instantiate, guest, throughput, capability, bodies, end, ladder, types")
 	quick := flag.Bool("quick", false, "run a tenth of the rounds, to see that everything works")
 	strict := flag.Bool("strict", false, "fail when a target is missed")
 	earlier := flag.String("earlier", "", "compare with this `revision`, too, which is built from the history; takes a minute more")

@@ -19,7 +19,7 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-//go:embed cold.ts tools.ts saved.ts waiting.ts
+//go:embed bodies.ts cold.ts tools.ts saved.ts waiting.ts
 var sources embed.FS
 
 // subject is Stile as it is measured: a host, with the default options unless a measurement says otherwise, and a toolchain.
