@@ -1,8 +1,12 @@
 package lifecycle
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/stilehost/stile/extension"
 )
 
 // TestCalleesAreKeptWhole writes down and reads what a callee of each kind may do.
@@ -89,5 +93,74 @@ func TestCallsAskOnce(t *testing.T) {
 	says(t, m, "top_get", "20")
 	if asked > 2 {
 		t.Errorf("it asked %d times", asked)
+	}
+}
+
+// TestManyPatternsWithoutTools names some of thousands of patterns that no tool fits, because looking for similar names takes time for each.
+func TestManyPatternsWithoutTools(t *testing.T) {
+	m := newHome(t).open()
+	add(t, m, answers("base", `1`, ""))
+	var all []string
+	for i := range 64 {
+		var patterns []string
+		for j := range 32 {
+			patterns = append(patterns, fmt.Sprintf(`"base_gex%d_%d"`, i, j))
+		}
+		all = append(all, fmt.Sprintf(`"b%d": {"tools": [%s]}`, i, strings.Join(patterns, ",")))
+	}
+	_, err := m.Write(t.Context(), answers("top", `1`, strings.Join(all, ", ")))
+	var problems *extension.ProblemsError
+	if !errors.As(err, &problems) || len(problems.Problems) != maxUnmatched+1 || !strings.Contains(problems.Problems[maxUnmatched].Text, "nor 15 patterns after it") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// TestCirclesOfApprovals has two requests that were made before either was active close a circle, and a rollback close one. Neither call reaches the
+// other side, and no request can ask for it.
+func TestCirclesOfApprovals(t *testing.T) {
+	h := newHome(t)
+	h.policyOf(`{"approve": [{"bindings": {"any": {"tools": ["*"]}}}], "limits": {"failuresBeforeBreak": 100}}`)
+	m := h.open()
+	add(t, m, answers("a", `"a"`, ""))
+	first := add(t, m, calls("b", `await env.helpers.a_get()`, "a_get"))
+	add(t, m, answers("b", `"b"`, ""))
+	add(t, m, calls("a", `await env.helpers.b_get()`, "b_get"))
+	says(t, m, "a_get", `"b"`)
+	if _, err := m.Rollback(t.Context(), own, "b", first.Version.Digest, person); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		fails(t, m, name+"_get", "may do more now than when "+name+" was approved", "write "+name+" again")
+		if r := pendingOf(t, m, name); r.ID != 0 {
+			t.Errorf("%s waits: %+v", name, r)
+		}
+	}
+}
+
+// TestAnotherOfTheName has an extension of the name of a callee that was removed do no more than was approved for the first.
+func TestAnotherOfTheName(t *testing.T) {
+	m := newHome(t).open()
+	add(t, m, answers("base", `1`, ""))
+	add(t, m, calls("top", `await env.helpers.base_get()`, "base_get"))
+	if _, err := m.Remove(t.Context(), own, "base", Decision{By: "agent:a", Via: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	fails(t, m, "top_get", "base in agent:a, which top may call, is no longer active")
+	other := answers("base", `(await env.store.set("k", "v"), 2)`, kvBinding)
+	other.Author = "agent:b"
+	add(t, m, other)
+	fails(t, m, "top_get", "may do more now")
+	add(t, m, answers("base", `3`, ""))
+	says(t, m, "top_get", "3")
+}
+
+// TestSecretsOfCallees shows a caller no more of a callee's failure than its message, on one line of its own.
+func TestSecretsOfCallees(t *testing.T) {
+	m := newHome(t).open()
+	add(t, m, answers("base", `(() => { const hidden = "s3cr3t"; function deep() { throw new Error("it failed") } deep(); return hidden })()`, ""))
+	add(t, m, calls("top", `await env.helpers.base_get().catch((e) => e.message + "|" + e.stack)`, "base_get"))
+	r, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "top_get"})
+	if got := string(r.Output); err != nil || !strings.Contains(got, "base_get: ") || strings.Contains(got, "s3cr3t") || strings.Contains(got, "deep") {
+		t.Errorf("got %s, %v", got, err)
 	}
 }

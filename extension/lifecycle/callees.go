@@ -26,6 +26,9 @@ const (
 	maxCallees = 64 << 10
 	// maxNamed is how many tools a problem names.
 	maxNamed = 20
+	// maxUnmatched is how many patterns without a tool have a problem of their own, and maxNear for how many a similar name is looked for,
+	// which takes time for each tool there is.
+	maxUnmatched, maxNear = 16, 4
 )
 
 // resolved is what the bindings of a manifest to other tools mean.
@@ -81,8 +84,19 @@ func (m *Manager) resolveTools(scope extension.Scope, manifest *extension.Manife
 			p.Line, p.Column = placeOf(text, pattern)
 			return p
 		}
-		for _, p := range g.Unmatched(names) {
-			r.unmatched = append(r.unmatched, problem(p, someOf(names, p), "no tool in %s fits %s", visibleFrom(scope), jsonform.Quote(p)))
+		unmatched := g.Unmatched(names)
+		for j, p := range unmatched {
+			if len(r.unmatched) == maxUnmatched {
+				r.unmatched = append(r.unmatched, problem(p, "patterns of tools that are there", "no tool in %s fits %s, nor %d patterns after it", visibleFrom(scope), jsonform.Quote(p), len(unmatched)-j-1))
+			}
+			if len(r.unmatched) > maxUnmatched {
+				break // one says enough of the others, also of other bindings
+			}
+			near := ""
+			if len(r.unmatched) < maxNear {
+				near = jsonform.Nearest(strings.ReplaceAll(p, "*", ""), names)
+			}
+			r.unmatched = append(r.unmatched, problem(p, someOf(names, near), "no tool in %s fits %s", visibleFrom(scope), jsonform.Quote(p)))
 		}
 		fit := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !g.Names(name) })
 		if len(fit) > tools.MaxCalled {
@@ -129,12 +143,11 @@ func visibleFrom(scope extension.Scope) string {
 	return scope.String() + " or shared"
 }
 
-// someOf names tools that exist.
-func someOf(names []string, pattern string) string {
+// someOf names tools that exist. near is the first, if any.
+func someOf(names []string, near string) string {
 	if len(names) == 0 {
 		return "no binding to other tools: there are none yet"
 	}
-	near := jsonform.Nearest(strings.ReplaceAll(pattern, "*", ""), names)
 	some := names[:min(len(names), maxNamed)]
 	text := "one of " + strings.Join(some, ", ")
 	if len(names) > len(some) {

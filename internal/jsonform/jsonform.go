@@ -354,8 +354,8 @@ func invalidByte(text []byte) int {
 func Nearest(name string, known []string) string {
 	best, least := "", 1<<30
 	for _, k := range known {
-		if len(name) > 2*len(k)+2 {
-			continue
+		if apart := max(len(name)-len(k), len(k)-len(name)); apart >= least || apart > (len(k)+2)/3 {
+			continue // the distance is no less
 		}
 		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < least && d <= (len(k)+2)/3 {
 			best, least = k, d
