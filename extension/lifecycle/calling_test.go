@@ -627,7 +627,7 @@ func TestCalleeFlips(t *testing.T) {
 	for i := range 4 {
 		group.Go(func() {
 			for ctx.Err() == nil {
-				r, err := managers[i%2].Call(t.Context(), Call{Viewer: agent, Tool: "top_get"})
+				r, err := managers[i%2].Call(context.WithoutCancel(ctx), Call{Viewer: agent, Tool: "top_get"})
 				no := (*host.DeniedError)(nil)
 				switch {
 				case err == nil && string(r.Output) == "0":
