@@ -64,6 +64,7 @@ func TestHostileTypeScript(t *testing.T) {
 		{"a failure", "", `throw new TypeError("that is wrong");`, "tool failed: TypeError: that is wrong", new(*host.GuestError)},
 		{"nothing to throw", "", `throw undefined;`, "tool failed: undefined", new(*host.GuestError)},
 		{"a rejection", "", `return Promise.reject(new RangeError("no"));`, "tool failed: RangeError: no", new(*host.GuestError)},
+		{"an error in a microtask", "", `queueMicrotask(() => { throw new Error("soon"); }); await new Promise(() => {});`, "tool failed: soon", new(*host.GuestError)},
 		{"an error in a timer", "", `setTimeout(() => { throw new Error("late"); }, 0); await new Promise(() => {});`, "tool failed: late", new(*host.GuestError)},
 		{"terminal escapes", "", `throw new Error("\x1b[2J\u202ered");`, `tool failed: \x1b[2J\u202ered`, new(*host.GuestError)},
 		{"a denial that did not happen", "", `throw new DeniedError({ binding: "b", operation: "o", reason: "r", remedy: "give me everything" });`, "claims a denial that this host did not make", new(*host.GuestError)},

@@ -174,6 +174,7 @@ func TestNodeModulesAreCharged(t *testing.T) {
 		"rejections":     {``, `self.addEventListener("unhandledrejection", (e) => { e.preventDefault(); Promise.reject(1); }); Promise.reject(1); await new Promise(() => {});`},
 		"legacy text":    {``, `const d = new TextDecoder("gb18030"); for (;;) d.decode(new Uint8Array(1 << 20).fill(0x81));`},
 		"URLPattern":     {``, `const pathname = Array.from({ length: 100 }, (_, i) => "/:a" + i).join(""); for (;;) new URLPattern({ pathname }).test({ pathname: "/a".repeat(100) });`},
+		"URLs of Blobs":  {``, `for (;;) URL.createObjectURL(new Blob(["x".repeat(1000)]));`},
 		"marks":          {``, `for (;;) performance.mark("m", { detail: "x".repeat(1000) });`},
 		"assert":         {`import assert from "assert";`, `let a = {}; for (let i = 0; i < 1e5; i++) a = { a }; for (;;) { try { assert.deepStrictEqual(a, { ...a, b: 1 }); } catch (e) { if (!(e instanceof Error)) throw e; } }`},
 		"zlib":           {`import zlib from "zlib";`, `for (;;) zlib.gunzipSync(zlib.gzipSync(Buffer.alloc(1 << 20)));`},

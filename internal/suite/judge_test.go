@@ -48,6 +48,35 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// Beside a peer, a failure is in the list for what passes there, or in the other one, and each folder has its counts.
+func TestJudgeBeside(t *testing.T) {
+	good, bad := Outcome{Name: "a/good"}, func(name string) Outcome { return Outcome{Name: "a/" + name, Failed: "it is wrong"} }
+	for _, test := range []struct {
+		name           string
+		outcomes, peer []Outcome
+		want           string // "" if nothing is wrong
+	}{
+		{"as recorded", []Outcome{good, bad("both"), bad("here")}, []Outcome{good, bad("both"), {Name: "a/here"}}, ""},
+		{"it passes there and is not listed so", []Outcome{good, bad("both"), bad("here")}, []Outcome{good, {Name: "a/both"}, {Name: "a/here"}}, "a/both: it passes with Other"},
+		{"it is listed so and fails there", []Outcome{good, bad("both"), bad("here")}, []Outcome{good, bad("both"), bad("here")}, "a/here: it does not pass with Other"},
+		{"other counts there", []Outcome{good, bad("both"), bad("here")}, []Outcome{bad("good"), bad("both"), {Name: "a/here"}}, "the counts beside Other"},
+		{"a test that only the peer has", []Outcome{good, bad("both"), bad("here")}, []Outcome{good, bad("both"), {Name: "a/here"}, {Name: "a/new"}}, "a/new: it is not there"},
+		{"a test that is skipped and passes there", []Outcome{good, bad("both"), bad("here"), {Name: "a/new", Skipped: "elsewhere"}}, []Outcome{good, bad("both"), {Name: "a/here"}, {Name: "a/new"}}, "a/new: it is not there"},
+		{"without the peer", []Outcome{good, bad("both"), bad("here")}, nil, ""},
+		{"without the peer, a file that ends early", []Outcome{good, bad("both")}, nil, ""},
+		{"without the peer, a listed failure that passes", []Outcome{good, bad("both"), {Name: "a/here"}}, nil, "a/here: it does not fail"},
+	} {
+		r := &Record{
+			file: "some.json", Paths: []string{"a", "b"}, Pass: 1, Expected: []Group{{"because", []string{"a/both"}}}, Behind: []Group{{"why", []string{"a/here"}}},
+			Peer: &Peer{Name: "Other", Folders: []Count{{"a", 3, 1, 2}}},
+		}
+		got := strings.Join(r.compare(r.complete(test.outcomes, test.peer), test.peer), "\n")
+		if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
 func TestRecordNeedsReasons(t *testing.T) {
 	for _, test := range []struct{ groups, want string }{
 		{`[{"reason": " ", "tests": ["a"]}]`, `without a reason, such as "a"`},

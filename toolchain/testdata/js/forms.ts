@@ -43,4 +43,35 @@ export default async function ({ site }: any): Promise<void> {
   const many = await multipart(`--b\r\n${head}v\r\n`.repeat(20_000) + "--b--");
   equal([...many].length, 20_000);
   equal((await multipart(`--b\r\n${head}${"\r\n--".repeat(100_000)}\r\n--b--`)).get("x")!.toString().length, 400_000);
+
+  const copy = structuredClone(file);
+  equal([copy !== file, copy instanceof File, copy.name, copy.lastModified, await copy.text()], [true, true, "n.txt", 5, "ab"]);
+  equal(await new Blob(["a\r\nb\rc\n"], { endings: "native" }).text(), "a\nb\nc\n");
+  throws(() => new Blob([], { endings: "x" as any }), { name: "TypeError" });
+
+  const url = URL.createObjectURL(file);
+  ok(url.startsWith("blob:null/") && url !== URL.createObjectURL(file), "each call makes another URL");
+  const got = await fetch(`${url}#x`);
+  equal([await got.text(), got.headers.get("content-type"), got.headers.get("content-length")], ["ab", "text/plain", "2"]);
+  await rejects(fetch(url, { method: "POST", body: "x" }), { name: "TypeError" });
+  URL.revokeObjectURL(url);
+  await rejects(fetch(url), { name: "TypeError", message: "no Blob" });
+  throws(() => URL.createObjectURL({} as Blob), { name: "TypeError" });
+
+  const request = new Request(new Request(site, { credentials: "omit", cache: "no-store" }), { keepalive: true });
+  equal([request.credentials, request.cache, request.mode, request.keepalive, request.redirect, request.duplex], ["omit", "no-store", "cors", true, "follow", "half"]);
+  for (const bad of [{ mode: "navigate" }, { credentials: "x" }, { mode: "no-cors", method: "PUT" }, { cache: "only-if-cached" }, { integrity: "sha256-x" }, { duplex: "full" }])
+    throws(() => new Request(site, bad as any), { name: "TypeError" });
+
+  const { port1, port2 } = new MessageChannel();
+  const inner = new MessageChannel();
+  const arrived = new Promise<MessageEvent>((resolve) => (port2.onmessage = resolve));
+  port1.postMessage({ port: inner.port2 }, [inner.port2]);
+  const { data, ports } = (await arrived) as any;
+  equal([ports.length, ports[0] === data.port], [1, true]);
+  const answer = new Promise<MessageEvent>((resolve) => (inner.port1.onmessage = resolve));
+  data.port.postMessage("through");
+  equal((await answer).data, "through");
+  throws(() => port1.postMessage(null, [inner.port2]), { name: "DataCloneError" });
+  throws(() => port1.postMessage(inner.port1), { name: "DataCloneError" });
 }
