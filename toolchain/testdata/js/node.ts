@@ -38,6 +38,10 @@ export default async function (): Promise<unknown> {
   equal([Buffer.alloc(3).fill(1).readUInt16LE(0), JSON.stringify(Buffer.from("a")), Buffer.isBuffer(new Uint8Array(1)), Buffer.from("abc").equals(Buffer.from("abc"))], [257, '{"type":"Buffer","data":[97]}', false, true]);
   equal([Buffer.from("héllo", "latin1").toString("latin1"), Buffer.from("ab", "utf16le").length], ["héllo", 4]);
   ok(Buffer.from("abc").subarray(1) instanceof Buffer && Buffer.from("a") instanceof Uint8Array, "a part of a Buffer is one");
+  const odd = Buffer.from([251, 255, 254]);
+  equal([odd.toString("base64url"), odd.toString("base64"), Buffer.from("-__-", "base64url").equals(odd), Buffer.isEncoding("Base64URL"), Buffer.isEncoding("x"), Buffer.byteLength("-__-", "base64url"), Buffer.alloc(3).write("-__-", "base64url")],
+    ["-__-", "+//+", true, true, false, 3, 3]);
+  equal([Buffer.from("a").toString("base64url"), Buffer.alloc(4, "YQ", "base64url").toString(), Buffer.from("xa").indexOf("YQ", "base64url")], ["YQ", "aaaa", 1]);
   equal([buffer.isUtf8(Buffer.from([0xc3])), buffer.isAscii(Buffer.from("a"))], [false, true]);
 
   equal(createHash("sha256").update("a").update(Buffer.from("bc")).digest("hex"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
