@@ -4,9 +4,11 @@ import type { wit } from "stile";
 declare module "stile" {
   interface Env {
     readonly clock: Clock;
+    readonly console: Log;
     readonly events: Kv;
     readonly github: Http;
     readonly notes: Workspace;
+    readonly random: Random;
     readonly runner: Code;
   }
 }

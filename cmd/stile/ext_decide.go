@@ -92,8 +92,8 @@ func (s *streams) asks(ctx context.Context, show func() (string, error), questio
 	return err
 }
 
-// waiting finds the waiting release in a scope, by the number of the request or the name of the extension.
-func (e *extensions) waiting(ctx context.Context, request string, flag scopeFlag) (r lifecycle.Release, err error) {
+// waiting finds the waiting release in a scope, by the number of the request or the name of the extension. decide is the command that decides.
+func (e *extensions) waiting(ctx context.Context, decide, request string, flag scopeFlag) (r lifecycle.Release, err error) {
 	if id, err := strconv.ParseInt(request, 10, 64); err == nil {
 		r, err = e.Release(ctx, id)
 		if err == nil && r.State != lifecycle.Pending {
@@ -109,15 +109,26 @@ func (e *extensions) waiting(ctx context.Context, request string, flag scopeFlag
 	if err != nil {
 		return r, err
 	}
-	var authors []string
+	var authors, elsewhere []string
 	for _, one := range all {
-		if one.Scope == scope && one.Name == request {
+		switch {
+		case one.Name != request:
+		case one.Scope == scope:
 			r, authors = one, append(authors, fmt.Sprintf("%d by %s", one.ID, line(one.Author, 60)))
+		default: // the number also says which, if another author asks under this name
+			elsewhere = append(elsewhere, fmt.Sprintf("request %d waits in scope %s: %s %[1]d", one.ID, one.Scope, decide))
 		}
 	}
 	switch len(authors) {
 	case 0:
-		return r, &lifecycle.NotFoundError{What: fmt.Sprintf("request for %s that waits in scope %s; stile ext list shows what waits", line(request, 64), scope)}
+		where := "stile ext list shows what waits"
+		if len(elsewhere) > 0 {
+			if more := len(elsewhere) - 3; more > 0 {
+				elsewhere = append(elsewhere[:3], fmt.Sprintf("and %d more, which stile ext list shows", more))
+			}
+			where = strings.Join(elsewhere, ", ")
+		}
+		return r, &lifecycle.NotFoundError{What: fmt.Sprintf("request for %s that waits in scope %s; %s", line(request, 64), scope, where)}
 	case 1:
 		return r, nil
 	default: // a person may have looked at another one than the name would choose
@@ -162,7 +173,7 @@ func (c *extApprove) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	return withExtensions(ctx, s, func(e *extensions) error {
-		r, err := e.waiting(ctx, c.Request, c.scopeFlag)
+		r, err := e.waiting(ctx, "stile ext approve", c.Request, c.scopeFlag)
 		if err != nil {
 			return err
 		}
@@ -235,7 +246,7 @@ Examples:
 // Run implements the command.
 func (c *extDeny) Run(ctx context.Context, s *streams) error {
 	return withExtensions(ctx, s, func(e *extensions) error {
-		r, err := e.waiting(ctx, c.Request, c.scopeFlag)
+		r, err := e.waiting(ctx, "stile ext deny", c.Request, c.scopeFlag)
 		if err != nil {
 			return err
 		}

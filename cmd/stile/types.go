@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/toolchain"
@@ -23,18 +24,20 @@ type typesCommand struct {
 	Output    string   `short:"o" placeholder:"FILE" help:"File to write, or - for stdout. Default: stile-env.d.ts beside the first manifest."`
 	witFlag
 	scopeFlag
-	JSON bool `name:"json" help:"Print the name of the file as JSON."`
+	NoDefaults bool `help:"Leave out console, clock and random, for a program that embeds Stile and binds none of them."`
+	JSON       bool `name:"json" help:"Print the name of the file as JSON."`
 }
 
 // Help implements kong.HelpProvider.
 func (*typesCommand) Help() string {
-	return `The file gives env its type: one field for each binding. Include it in the extension's tsconfig.json. If a folder has several extensions, name all their manifests: the file then has the bindings of all. The command replaces only files that it wrote itself, for manifests that you name again. The tools in bindings of the kind tools are those that an extension of the scope finds.
+	return `The file gives env its type: one field for each binding, and console, clock and random, which tools have without asking. Include it in the extension's tsconfig.json. If a folder has several extensions, name all their manifests: the file then has the bindings of all. The command replaces only files that it wrote itself, for manifests that you name again. The tools in bindings of the kind tools are those that an extension of the scope finds.
 
 Examples:
 
     stile types notes.json
     stile types notes.json schedule.json
-    stile types crm.json --wit contacts.wit -o types/env.d.ts`
+    stile types crm.json --wit contacts.wit -o types/env.d.ts
+    stile types crm.json --wit contacts.wit --no-defaults`
 }
 
 // Run implements the command.
@@ -99,7 +102,7 @@ func (c *typesCommand) tools(ctx context.Context, s *streams, callers []*extensi
 	return types, err
 }
 
-// bindings returns the interfaces of the bindings of all manifests, by name, and their vars. callers are the manifests that name tools of others.
+// bindings returns the interfaces of the bindings of all manifests and of the defaults, by name, and the manifests' vars. callers are the manifests that name tools of others.
 func (c *typesCommand) bindings() (all map[string]string, vars []extension.Var, callers []*extension.Manifest, err error) {
 	all = map[string]string{}
 	from := map[string]string{}
@@ -123,6 +126,13 @@ func (c *typesCommand) bindings() (all map[string]string, vars []extension.Var, 
 				return nil, nil, nil, usagef("%s binds %s to %s, and %s to %s; rename one, or write a file for each manifest with -o", line(from[name], 200), name, before, line(file, 200), of)
 			}
 			all[name], from[name] = of, file
+		}
+	}
+	if !c.NoDefaults { // as in the check of stile ext add
+		for name, of := range extension.Known(extension.Defaults(capabilities.Builtin)) {
+			if _, ok := all[name]; !ok {
+				all[name] = of
+			}
 		}
 	}
 	return all, vars, callers, nil

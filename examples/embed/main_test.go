@@ -44,6 +44,6 @@ func TestTypes(t *testing.T) {
 	}
 	_, types, _ := strings.Cut(toolchain.EnvTypes(map[string]string{"crm": name}, nil, nil, known), "\n")
 	if want := toolchain.EnvTypesMark + ": the bindings of \"lookup.json\".\n" + types; string(have) != want {
-		t.Errorf("stile-env.d.ts is not what `stile types lookup.json --wit contacts.wit` writes:\n%s", want)
+		t.Errorf("stile-env.d.ts is not what `stile types lookup.json --wit contacts.wit --no-defaults` writes:\n%s", want)
 	}
 }

@@ -3,7 +3,10 @@ import type { wit } from "stile";
 
 declare module "stile" {
   interface Env {
+    readonly clock: Clock;
+    readonly console: Log;
     readonly notes: Workspace;
+    readonly random: Random;
     readonly site: Http;
   }
 }
