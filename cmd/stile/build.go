@@ -22,7 +22,7 @@ type buildCommand struct {
 	File       string   `arg:"" help:"Source: .ts, .js or .mjs, or a folder with it."`
 	Output     string   `short:"o" required:"" placeholder:"OUT.wasm" help:"File to write."`
 	Standalone bool     `help:"Include the JavaScript engine, so that any host can run the component."`
-	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings say what the component imports."`
+	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings say what the component imports, or a folder with one."`
 	Import     []string `sep:"none" placeholder:"INTERFACE" help:"Interface the component may import, like kv or acme:crm/contacts@1.0.0. Can be repeated."`
 	Try        bool     `negatable:"" default:"true" help:"Refuse tools that can only fail for what does not exist here. Default: yes."`
 	witFlag
@@ -149,6 +149,7 @@ func writeComponent(s *streams, file string, wasm []byte, begins string, json bo
 // wants returns the bindings of the manifest, with the defaults, and the named interfaces.
 func (c *buildCommand) wants() (w wants, err error) {
 	if c.Manifest != "" {
+		c.Manifest = manifestFile(c.Manifest)
 		m, err := readManifest(c.Manifest)
 		if err != nil {
 			return wants{}, err

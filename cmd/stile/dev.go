@@ -61,6 +61,7 @@ func (c *devCommand) Run(ctx context.Context, s *streams) (err error) {
 		d.folder = c.File
 	}
 	if c.Manifest != "" {
+		c.Manifest = manifestFile(c.Manifest)
 		if d.allowed, err = readManifest(c.Manifest); err != nil {
 			return err
 		}

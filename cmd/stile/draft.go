@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -26,17 +27,22 @@ const (
 
 // readDraft reads an extension from one source file, from a component, or from a folder: all its files except hidden ones and those in
 // node_modules. It reads nothing outside the folder, wherever links lead, and refuses the folders in keep. If no manifest is named, it is
-// manifest.json in the folder or beside the file, or NAME.json beside NAME.ts or NAME.wasm. used is the manifest that was read.
+// manifest.json in the folder or beside the file, or NAME.json beside NAME.ts or NAME.wasm, which for a folder is the file that entryOf returns. used is the manifest that was read.
 func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, used string, err error) {
+	if manifest != "" {
+		manifest = manifestFile(manifest)
+	}
 	info, err := os.Stat(name)
 	if err != nil {
 		return d, "", &usageError{err}
 	}
 	dir, file := filepath.Dir(name), ""
+	var looked []string
 	switch {
 	case info.IsDir():
 		dir = name
-		d.Files, err = readFolder(dir, manifest, keep)
+		looked = manifestsIn(dir)
+		d.Files, err = readFolder(dir, manifest, firstOf(dir, looked), keep)
 		if component := onlyComponent(d.Files); err == nil && component != "" {
 			err = usagef("%s has no source but a component; name it: stile ext add %s", dir, line(filepath.Join(dir, component), 200))
 		}
@@ -44,10 +50,12 @@ func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, used s
 		file = filepath.Base(name)
 		d.Component, err = readFile(name, maxComponent)
 		d.Origin = "the file " + line(file, 200)
+		looked = manifestsOf(file)
 	default:
 		var data []byte
 		data, file, err = readSource(name, keep)
 		d.Entry, d.Files = file, map[string][]byte{file: data}
+		looked = manifestsOf(file)
 	}
 	switch {
 	case err != nil:
@@ -56,23 +64,47 @@ func readDraft(name, manifest string, keep ...string) (d lifecycle.Draft, used s
 		d.Manifest, err = readFile(manifest, maxText)
 		return d, manifest, err
 	}
-	looked := manifestsOf(file)
-	for _, file := range looked {
-		if _, err := os.Lstat(filepath.Join(dir, file)); !errors.Is(err, fs.ErrNotExist) {
-			d.Manifest, _, err = readSource(filepath.Join(dir, file), keep) // no link leads out of the folder here
-			return d, file, err
-		}
+	if used = firstOf(dir, looked); used != "" {
+		d.Manifest, _, err = readSource(filepath.Join(dir, used), keep) // no link leads out of the folder here
+		return d, used, err
 	}
 	return d, "", usagef("%s has no %s; name a manifest with --manifest. For an extension with one tool, write: %s", dir, strings.Join(looked, " and no "), sampleManifest(name))
 }
 
-// manifestsOf are the names of the manifest beside a source file, or in a folder if there is no file. The first that exists counts.
+// manifestsOf are the names of the manifest beside a source file. The first that exists counts.
 func manifestsOf(file string) []string {
 	looked := []string{extension.ManifestFile}
-	if own := strings.TrimSuffix(file, path.Ext(file)) + ".json"; file != "" && own != extension.ManifestFile {
+	if own := strings.TrimSuffix(file, path.Ext(file)) + ".json"; own != extension.ManifestFile {
 		looked = append(looked, own)
 	}
 	return looked
+}
+
+// manifestsIn are the names of the manifest in a folder.
+func manifestsIn(dir string) []string {
+	entry := entryOf(dir)
+	if abs, err := filepath.Abs(entry); err == nil { // of "." too
+		entry = abs
+	}
+	return manifestsOf(filepath.Base(entry))
+}
+
+// firstOf returns the first of some names that exists in a folder, or nothing.
+func firstOf(dir string, names []string) string {
+	for _, name := range names {
+		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return name
+		}
+	}
+	return ""
+}
+
+// manifestFile returns the manifest that a command line names: a file, or a folder with it.
+func manifestFile(name string) string {
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return filepath.Join(name, cmp.Or(firstOf(name, manifestsIn(name)), extension.ManifestFile))
+	}
+	return name
 }
 
 // manifestThatBinds returns the manifest beside a source file if it binds a name.
@@ -156,8 +188,8 @@ func readSource(name string, keep []string) (data []byte, entry string, err erro
 	return data, source.Entry, nil
 }
 
-// readFolder reads the files of a folder, without the manifest.
-func readFolder(dir, manifest string, keep []string) (files map[string][]byte, err error) {
+// readFolder reads the files of a folder, without the manifest: the file that is named, or else the folder's own.
+func readFolder(dir, manifest, own string, keep []string) (files map[string][]byte, err error) {
 	skip, err := os.Stat(manifest)
 	if manifest == "" {
 		skip, err = nil, nil
@@ -183,7 +215,7 @@ func readFolder(dir, manifest string, keep []string) (files map[string][]byte, e
 			return nil
 		case entry.IsDir():
 			return nil
-		case skip == nil && name == extension.ManifestFile:
+		case skip == nil && name == own:
 			return nil
 		}
 		info, err := fs.Stat(tree, name)

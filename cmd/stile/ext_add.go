@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/trial"
+	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/toolchain/npm"
 )
@@ -132,7 +134,7 @@ func (f addFlags) decide(ctx context.Context, s *streams, e *extensions, w *life
 
 type extAdd struct {
 	Path     string `arg:"" optional:"" help:"Source file, folder with the source, or component (.wasm)."`
-	Manifest string `placeholder:"FILE" help:"Manifest. Default: manifest.json in the folder or beside the file, or NAME.json beside NAME.ts or NAME.wasm."`
+	Manifest string `placeholder:"FILE" help:"Manifest, or a folder with one. Default: manifest.json in the folder or beside the file, or NAME.json beside NAME.ts or NAME.wasm."`
 	Entry    string `placeholder:"FILE" help:"File of the folder that exports the tools. Default: the only one, or index, tool or the extension's name with .ts or another ending."`
 	Types    bool   `default:"true" negatable:"" help:"Check types with the TypeScript compiler, which npm fetches once. Default: yes."`
 	openapiFlags
@@ -349,6 +351,9 @@ func (c *extTest) results(ctx context.Context, s *streams, e *extensions) ([]tri
 		}
 		v, err := chosenVersion{chosen{c.Name, c.scopeFlag}, c.Digest}.version(ctx, e)
 		if err != nil {
+			if info, missing := os.Stat(c.Name); missing == nil && info.IsDir() && errkind.Is[*lifecycle.NotFoundError](err) {
+				err = fmt.Errorf("%w; to test the folder, write ./%s", err, line(c.Name, 200))
+			}
 			return nil, err
 		}
 		return e.Test(ctx, v.Digest)

@@ -111,7 +111,7 @@ type callFlags struct {
 	inputFlags
 	outputFlag
 	Bind       []string `sep:"none" placeholder:"NAME=SPEC" help:"What the tool gets as env.NAME. Can be repeated."`
-	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings the tool gets. Default: no manifest."`
+	Manifest   string   `placeholder:"FILE" help:"Manifest whose bindings the tool gets, or a folder with one. Default: no manifest."`
 	NoDefaults bool     `help:"Do not bind console, clock and random."`
 }
 
@@ -321,6 +321,7 @@ func (c *callFlags) bindings() (*extension.Manifest, []extension.Binding, error)
 	var manifest *extension.Manifest
 	var asked, defaults []extension.Binding
 	if c.Manifest != "" {
+		c.Manifest = manifestFile(c.Manifest)
 		if manifest, err = readManifest(c.Manifest); err != nil {
 			return nil, nil, err
 		}

@@ -20,7 +20,7 @@ import (
 )
 
 type typesCommand struct {
-	Manifests []string `arg:"" name:"manifest" help:"Manifests of the extensions that the types are for."`
+	Manifests []string `arg:"" name:"manifest" help:"Manifests of the extensions that the types are for, or folders with them."`
 	Output    string   `short:"o" placeholder:"FILE" help:"File to write, or - for stdout. Default: stile-env.d.ts beside the first manifest."`
 	witFlag
 	scopeFlag
@@ -36,12 +36,16 @@ Examples:
 
     stile types notes.json
     stile types notes.json schedule.json
+    stile types ./github
     stile types crm.json --wit contacts.wit -o types/env.d.ts
     stile types crm.json --wit contacts.wit --no-defaults`
 }
 
 // Run implements the command.
 func (c *typesCommand) Run(ctx context.Context, s *streams) error {
+	for i, name := range c.Manifests {
+		c.Manifests[i] = manifestFile(name)
+	}
 	interfaces, vars, callers, err := c.bindings()
 	if err != nil {
 		return err
