@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -33,37 +34,39 @@ func TestLongPackageTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	request := npm.Request{Dependencies: map[string]string{}, Types: true}
-	texts := map[string][]byte{}
-	for _, name := range names {
-		text, err := os.ReadFile(name)
+	typed, warned := 0, 0
+	for group := range slices.Chunk(names, 20) { // what npm says about all of them at once is too much
+		request := npm.Request{Dependencies: map[string]string{}, Types: true}
+		texts := map[string][]byte{}
+		for _, name := range group {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[filepath.Base(name)] = text
+			for _, m := range packageLine.FindAllSubmatch(text, -1) {
+				request.Dependencies[string(m[1])] = string(m[2])
+			}
+		}
+		res, err := client.Resolve(t.Context(), request)
 		if err != nil {
 			t.Fatal(err)
 		}
-		texts[filepath.Base(name)] = text
-		for _, m := range packageLine.FindAllSubmatch(text, -1) {
-			request.Dependencies[string(m[1])] = string(m[2])
-		}
-	}
-	res, err := client.Resolve(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	typed, warned := 0, 0
-	for name, text := range texts {
-		if bytes.Contains(text, []byte("require(")) {
-			continue
-		}
-		files := map[string]string{"tool.ts": string(text)}
-		if len(imported(res.FS, request.Dependencies, files).Files) > 0 {
-			typed++
-		}
-		err := checker.Check(t.Context(), Request{
-			Files: map[string][]byte{"tool.ts": text}, Entry: "tool.ts", Bindings: bindings, Packages: npm.Tree(fstest.MapFS{}, res.FS), Dependencies: request.Dependencies,
-			Warn: func(text string) { warned++; t.Logf("%s: %s", name, text) },
-		})
-		if err != nil {
-			t.Errorf("%s: %v", strings.TrimSuffix(name, ".js"), err)
+		for name, text := range texts {
+			if bytes.Contains(text, []byte("require(")) {
+				continue
+			}
+			files := map[string]string{"tool.ts": string(text)}
+			if len(imported(res.FS, request.Dependencies, files).Files) > 0 {
+				typed++
+			}
+			err := checker.Check(t.Context(), Request{
+				Files: map[string][]byte{"tool.ts": text}, Entry: "tool.ts", Bindings: bindings, Packages: npm.Tree(fstest.MapFS{}, res.FS), Dependencies: request.Dependencies,
+				Warn: func(text string) { warned++; t.Logf("%s: %s", name, text) },
+			})
+			if err != nil {
+				t.Errorf("%s: %v", strings.TrimSuffix(name, ".js"), err)
+			}
 		}
 	}
 	t.Logf("%d of %d tools with types of packages, %d without some", typed, len(names), warned)
