@@ -107,11 +107,11 @@ function sure({ file, start, length, code, messageText }: any, checker: any, lin
       if (access?.name !== at || !access.expression) return false;
       const name = file.text.slice(start, start + length);
       const called = access.parent.expression === access && access.parent.arguments && !access.parent.questionDotToken;
-      // Code that asks for it knows that there may be none.
+      // Code that asks for it knows that there may be none. What a type extends may be of Node.js, and there in part.
       const asked = new RegExp(`\\.${name}\\b(?!\\s*\\()|["'\`]${name}["'\`]`).test(file.text);
       const type = checker.getTypeAtLocation(access.expression);
       const declared = type.symbol?.declarations ?? [];
-      return (code === 2551 || (called && !asked)) && !type.types && declared.length > 0 && declared.every((d: any) => ts.getSourceFileOfNode(d).fileName.startsWith(inPackages));
+      return (code === 2551 || (called && !asked)) && !type.types && declared.length > 0 && declared.every((d: any) => !d.heritageClauses && ts.getSourceFileOfNode(d).fileName.startsWith(inPackages));
     }
     case 2554: // too few arguments
     case 2555:

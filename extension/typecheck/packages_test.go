@@ -54,6 +54,10 @@ var typedPackages = map[string]string{
 
 	"node/package.json":   `{"types": "n.d.ts"}`,
 	"node/n.d.ts":         `import { EventEmitter } from "node:events"; import type { Readable } from "stream"; export interface Emitter extends EventEmitter { size: number } export interface Out extends NodeJS.WritableStream {} export class Source extends Readable { here: number } export declare function open(): Emitter; export declare function out(): Out; export declare function source(): Source;`,
+	"half/package.json":   `{"types": "h.d.ts"}`,
+	"half/h.d.ts":         `import { Base } from "base"; export class Part extends Base { here: number }`,
+	"base/package.json":   `{"types": "b.d.ts"}`,
+	"base/b.d.ts":         `export class Base {}`,
 	"all/package.json":    `{"types": "a.d.ts"}`,
 	"all/a.d.ts":          `export * from "node:net"; export const here: number;`,
 	"dom/package.json":    `{"types": "d.d.ts"}`,
@@ -101,6 +105,7 @@ func TestTypesOfPackages(t *testing.T) {
 		// What is there.
 		`import { Thing } from "own"; new Thing("a").titel;`:                               "tool.ts:2: Property 'titel' does not exist on type 'Thing'. Did you mean 'title'? (TS2551)",
 		`import { Thing } from "own"; new Thing("a").remove();`:                            "Property 'remove' does not exist on type 'Thing'. (TS2339)",
+		`import { Part } from "half"; new Part().on();`:                                    "",
 		`import { Thing } from "own"; new Thing();`:                                        "Expected 1 arguments, but got 0. (TS2554)",
 		`import { Thing } from "own"; new Thing(5);`:                                       "Argument of type 'number' is not assignable to parameter of type 'string'. (TS2345)",
 		`import { Thing } from "own"; const n: number = new Thing("a").title;`:             "Type 'string' is not assignable to type 'number'. (TS2322)",

@@ -12,7 +12,7 @@ export default extension({
         const upper = new Transform({ transform: (chunk, _, done) => done(null, String(chunk).toUpperCase()) });
         const seen = [];
         upper.on("data", (chunk) => seen.push(String(chunk)));
-        await new Promise((resolve, reject) => pipeline(Readable.from(input.words), upper, (error) => (error ? reject(error) : resolve())));
+        await new Promise((resolve, reject) => pipeline(Readable.from(input.words), upper, (error) => (error ? reject(error) : resolve(null))));
         return seen;
       },
     },
