@@ -44,6 +44,8 @@ type Kind struct {
 	Harmless bool
 	// Logs is set if it writes to [Site.Log]. A caller may want to show that separately.
 	Logs bool
+	// Fixed is set if a call cannot have another binding in place of an approved one, because what it reaches depends on the extension.
+	Fixed bool
 	// Globals are names in a guest's global scope that use the first binding of this interface, such as "Math.random". If
 	// GlobalBinding is set, they use only the binding of that name.
 	Globals       []string

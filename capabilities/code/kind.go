@@ -19,7 +19,7 @@ import (
 
 // Kind is code that comes at run time. The options of a site are an [Evaluator].
 var Kind = &capability.Kind{
-	Name: "code", Interface: Interface, Example: "{}", Parse: parse, ParseSpec: parseSpec, Learn: newRecorded,
+	Name: "code", Interface: Interface, Fixed: true, Example: "{}", Parse: parse, ParseSpec: parseSpec, Learn: newRecorded,
 	SpecForm: "code[:NAME+...][,option]...",
 	SpecMeans: `code that the tool gets at run time, such as a model's, with the named bindings at most;
 options: runs=100, seconds=1 of processor time and megabytes=64 of memory for each run,

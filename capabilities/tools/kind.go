@@ -12,7 +12,7 @@ import (
 
 // Kind is the tools of other extensions. The options of a site are a [Loader].
 var Kind = &capability.Kind{
-	Name: "tools", Interface: Interface, Example: `["github_*"]`, Parse: parse, ParseSpec: parseSpec, Learn: newRecorded,
+	Name: "tools", Interface: Interface, Fixed: true, Example: `["github_*"]`, Parse: parse, ParseSpec: parseSpec, Learn: newRecorded,
 	SpecForm: "tools:FILE[,FILE]...",
 	SpecMeans: `the tools of other extensions: env.NAME.call("FILE_TOOL", input, { env: { ... } })
 or env.NAME.FILE.TOOL(input), without the ending of FILE`,

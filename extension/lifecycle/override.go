@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stilehost/stile/capabilities/code"
-	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/sqlite"
@@ -60,8 +58,8 @@ func (m *Manager) checkOverride(a *active, c Call) error {
 		if own.Interface() != b.Grant.Interface() {
 			return fail("it must stay a binding of %s, and this is one of %s", own.Interface(), b.Grant.Interface())
 		}
-		if name := b.Grant.Kind().Name; name == tools.Kind.Name || name == code.Kind.Name {
-			return fail("a binding of %s cannot be replaced for a call", name)
+		if kind := b.Grant.Kind(); kind.Fixed {
+			return fail("a binding of %s cannot be replaced for a call", kind.Name)
 		}
 		if _, cut := m.policy.Load().Limit([]extension.Binding{b}); len(cut) > 0 {
 			return &OverrideError{Binding: b.Name, Reason: "the ceiling in policy.json does not allow: " + strings.Join(cut[0].Lines, "; "), Denied: true, Lines: extension.Describe(b)}
