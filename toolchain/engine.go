@@ -81,7 +81,7 @@ func EnginePackage() fs.FS {
 const (
 	// engineDigest is the SHA-256 of everything that is kept of the packages, see packEngine. npm has already compared the packages
 	// with the lockfile; this also covers an engine from elsewhere.
-	engineDigest   = "50571bd91dc8923c054b2811ba836b5778aba3d25b7731b6161af9ec6d3ae0dc"
+	engineDigest   = "5fab291d6daa8748d4d8e2757bbd5c2c2dd22584e0cd803397d86f4a942708b9"
 	wasmName       = "node_modules/quickjs-wasi/quickjs.wasm"
 	maxEngineFile  = 8 << 20
 	maxEngineFiles = 10_000
@@ -233,8 +233,6 @@ func packEngine(files fs.FS) ([]byte, error) {
 
 // engineParts are what is needed of packages that bring the same for several engines: the beginning of paths below the package's folder.
 var engineParts = map[string]string{
-	"node_modules/fflate/":               "esm/browser.js",
-	"node_modules/pako/":                 "lib/zlib/",
 	"node_modules/web-streams-polyfill/": "dist/ponyfill.js",
 }
 
