@@ -137,7 +137,7 @@ func recorded(ctx context.Context, id int64) (r *host.Recording, store *recordin
 }
 
 type callsListCommand struct {
-	Tool   string `placeholder:"NAME" help:"List only calls of this tool."`
+	Tool   string `complete:"recorded" placeholder:"NAME" help:"List only calls of this tool."`
 	Since  string `placeholder:"TIME" help:"List only calls since then: a duration like 24h, a date like 2026-01-31, or a time like 2026-01-31T12:00:00Z."`
 	Failed bool   `help:"List only calls that did not end well."`
 	Limit  int    `placeholder:"N" default:"100" help:"Maximum number of entries to list. Default: ${default}."`

@@ -16,7 +16,7 @@ import (
 )
 
 type callsReplayCommand struct {
-	ID       int64    `arg:"" help:"Number of the recording."`
+	ID       int64    `arg:"" complete:"call" help:"Number of the recording."`
 	With     string   `placeholder:"FILE" help:"Replay with this extension (.ts, .js, .mjs or .wasm) instead of the recorded one."`
 	LiveHTTP string   `name:"live-http" placeholder:"deny" help:"deny: continue after a difference; answer recorded operations in any order, and deny everything else. Default: end at the first difference."`
 	Limit    []string `sep:"none" placeholder:"NAME=VALUE" help:"Limit of the replay, as in stile run. Can be repeated. Default: that of the recorded call, if it is no larger than the default of a call."`

@@ -18,7 +18,7 @@ import (
 )
 
 type callsShowCommand struct {
-	ID int64 `arg:"" help:"Number of the recording."`
+	ID int64 `arg:"" complete:"call" help:"Number of the recording."`
 	asJSON
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 type callsTestCommand struct {
-	ID int64 `arg:"" help:"Number of the recording."`
+	ID int64 `arg:"" complete:"call" help:"Number of the recording."`
 	alwaysJSON
 }
 

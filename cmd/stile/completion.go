@@ -16,7 +16,7 @@ type completionCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*completionCommand) Help() string {
-	return `The script has the shell complete commands, their flags, and files. It asks stile, so it stays right when stile is updated.
+	return `The script has the shell complete commands, their flags, files, and names where a command takes one: of extensions, tools, scopes, workspaces and secrets, and numbers of requests and recordings. It asks stile, so it stays right when stile is updated. STILE_HOME is only read, for at most 200 ms, and at most 200 names come of it.
 
 Examples:
 
@@ -26,11 +26,26 @@ Examples:
 }
 
 // completionScripts ask stile complete for the words that may come next, one a line, with a tab before what each means. Without any, the shell completes files.
+// bash makes three words of agent:tom and --scope=user, which the script joins: it replaces only the last of them.
 var completionScripts = map[string]string{
 	"bash": `_stile() {
-  local IFS=$'\n' line
+  local line drop='' join='' i n=-1
+  local -a words
+  for ((i = 1; i <= COMP_CWORD; i++)); do
+    if [[ ${COMP_WORDS[i]} =~ ^[:=]+$ && $n -ge 0 ]]; then
+      words[n]+=${COMP_WORDS[i]} join=1 drop=${words[n]}
+    elif [[ $join ]]; then
+      words[n]+=${COMP_WORDS[i]} join=''
+    else
+      n=$((n + 1)) drop=''
+      words[n]=${COMP_WORDS[i]}
+    fi
+  done
   COMPREPLY=()
-  for line in $(stile complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null); do COMPREPLY+=("${line%%$'\t'*}"); done
+  while IFS= read -r line; do
+    line=${line%%$'\t'*}
+    COMPREPLY+=("${line#"$drop"}")
+  done < <(stile complete -- "${words[@]:0:n+1}" 2>/dev/null)
 }
 complete -o default -F _stile stile
 `,
@@ -47,9 +62,14 @@ if [[ ${funcstack[1]} == _stile ]]; then _stile "$@"; else compdef _stile stile;
 `,
 	"fish": `function __stile_complete
   set -l words (commandline -opc) (commandline -ct)
-  stile complete -- $words[2..-1] 2>/dev/null
+  set -l found (stile complete -- $words[2..-1] 2>/dev/null)
+  if set -q found[1]
+    printf '%s\n' $found
+  else
+    __fish_complete_path (commandline -ct)
+  end
 end
-complete -c stile -a '(__stile_complete)'
+complete -c stile -f -a '(__stile_complete)'
 `,
 }
 
@@ -73,7 +93,7 @@ func (c *completeCommand) Run(ctx context.Context, s *streams) error {
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
 	}
-	for _, w := range completions(parser.Model.Node, words) {
+	for _, w := range completions(ctx, parser.Model.Node, words) {
 		if _, err := fmt.Fprintf(s.out, "%s\t%s\n", w.word, w.means); err != nil {
 			return err
 		}
@@ -85,23 +105,26 @@ func (c *completeCommand) Run(ctx context.Context, s *streams) error {
 type completed struct{ word, means string }
 
 // completions returns the words that the last of words can become, in the order of the help. There are none where anything may be written.
-func completions(at *kong.Node, words []string) (found []completed) {
+func completions(ctx context.Context, at *kong.Node, words []string) (found []completed) {
 	if len(words) == 0 {
 		words = []string{""}
 	}
 	before, word := words[:len(words)-1], words[len(words)-1]
-	value := false // whether the word is the value of a flag
+	var value *kong.Value // of the flag that the word is the value of
+	arguments := 0        // before the word
 	for _, w := range before {
 		switch {
 		case w == "--":
 			return nil
-		case value:
-			value = false
-		case strings.HasPrefix(w, "-"):
+		case value != nil:
+			value = nil
+		case strings.HasPrefix(w, "-") && w != "-":
 			value = takesValue(at, w)
 		default:
-			if i := slices.IndexFunc(at.Children, func(n *kong.Node) bool { return n.Name == w }); i >= 0 {
+			if i := slices.IndexFunc(at.Children, func(n *kong.Node) bool { return n.Name == w }); i >= 0 && arguments == 0 {
 				at = at.Children[i]
+			} else {
+				arguments++
 			}
 		}
 	}
@@ -109,8 +132,16 @@ func completions(at *kong.Node, words []string) (found []completed) {
 		means, _, _ = strings.Cut(means, "\n")
 		found = append(found, completed{word, means})
 	}
+	flag, rest, joined := strings.Cut(word, "=")
 	switch {
-	case value:
+	case value != nil:
+		return valuesOf(ctx, value, word)
+	case strings.HasPrefix(word, "--") && joined:
+		if value = takesValue(at, flag); value != nil {
+			for _, one := range valuesOf(ctx, value, rest) {
+				add(flag+"="+one.word, one.means)
+			}
+		}
 	case strings.HasPrefix(word, "-"):
 		for _, group := range at.AllFlags(true) {
 			for _, f := range group {
@@ -125,18 +156,49 @@ func completions(at *kong.Node, words []string) (found []completed) {
 				add(n.Name, n.Help)
 			}
 		}
+		if argument := argumentAt(at, arguments); argument != nil {
+			found = append(found, valuesOf(ctx, argument, word)...)
+		}
 	}
 	return found
 }
 
-// takesValue reports whether a flag needs the next word.
-func takesValue(at *kong.Node, word string) bool {
+// argumentAt returns the argument of a command at a place. The last one may have several values.
+func argumentAt(at *kong.Node, place int) *kong.Value {
+	switch last := len(at.Positional) - 1; {
+	case place <= last:
+		return at.Positional[place]
+	case last >= 0 && at.Positional[last].IsSlice():
+		return at.Positional[last]
+	default:
+		return nil
+	}
+}
+
+// valuesOf returns the values of a flag or an argument that begin with a word: those it can have, or names in STILE_HOME.
+func valuesOf(ctx context.Context, v *kong.Value, word string) (found []completed) {
+	if v.Enum != "" {
+		for one := range strings.SplitSeq(v.Enum, ",") {
+			if strings.HasPrefix(one, word) {
+				found = append(found, completed{one, ""})
+			}
+		}
+		return found
+	}
+	if kind := v.Tag.Get("complete"); kind != "" {
+		return namesOf(ctx, kind, word)
+	}
+	return nil
+}
+
+// takesValue returns the value of a flag that needs the next word, or nil.
+func takesValue(at *kong.Node, word string) *kong.Value {
 	for _, group := range at.AllFlags(false) {
 		for _, f := range group {
-			if word == "--"+f.Name || f.Short != 0 && word == "-"+string(f.Short) {
-				return !f.IsBool()
+			if (word == "--"+f.Name || f.Short != 0 && word == "-"+string(f.Short)) && !f.IsBool() {
+				return f.Value
 			}
 		}
 	}
-	return false
+	return nil
 }

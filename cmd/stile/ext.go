@@ -76,7 +76,7 @@ Examples:
 
 // scopeFlag names a scope.
 type scopeFlag struct {
-	Scope string `default:"user" placeholder:"SCOPE" help:"user, shared, agent:NAME or user:NAME. Default: ${default}, which is you."`
+	Scope string `default:"user" placeholder:"SCOPE" complete:"scope" help:"user, shared, agent:NAME or user:NAME. Default: ${default}, which is you."`
 }
 
 // scope reads the flag.

@@ -281,7 +281,7 @@ func testsText(results []trial.Result) string {
 }
 
 type extTest struct {
-	Name string `arg:"" help:"Name of the extension, number of a request, or path of a source or component that was not added, with a dot or a slash."`
+	Name string `arg:"" complete:"extension" help:"Name of the extension, number of a request, or path of a source or component that was not added, with a dot or a slash."`
 	scopeFlag
 	Digest   string `placeholder:"DIGEST" help:"Another version: the first characters of its digest, at least ${minDigest}."`
 	Manifest string `placeholder:"FILE" help:"Manifest of a path. Default: as for stile ext add."`

@@ -15,7 +15,7 @@ import (
 )
 
 type extCall struct {
-	Tool string `arg:"" help:"Tool to call: EXTENSION_TOOL."`
+	Tool string `arg:"" complete:"tool" help:"Tool to call: EXTENSION_TOOL."`
 	scopeFlag
 	inputFlags
 	outputFlag

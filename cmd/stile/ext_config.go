@@ -13,7 +13,7 @@ import (
 )
 
 type extConfig struct {
-	Name   string   `arg:"" help:"Name of the extension."`
+	Name   string   `arg:"" complete:"extension" help:"Name of the extension."`
 	Action string   `arg:"" optional:"" help:"list, get, set or unset. Default: list."`
 	Vars   []string `arg:"" optional:"" name:"var" help:"For set, NAME=VALUE; for get and unset, NAME."`
 	scopeFlag

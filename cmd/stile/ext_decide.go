@@ -145,7 +145,7 @@ func checkDigest(digest, shown string) error {
 }
 
 type extApprove struct {
-	Request string `arg:"" help:"Number of the request, or name of the extension."`
+	Request string `arg:"" complete:"request" help:"Number of the request, or name of the extension."`
 	scopeFlag
 	Yes    bool   `help:"Do not ask. Requires --digest."`
 	Digest string `placeholder:"DIGEST" help:"Approve only this version. Requires the full digest."`
@@ -228,7 +228,7 @@ func (e *extensions) approve(ctx context.Context, s *streams, r lifecycle.Releas
 }
 
 type extDeny struct {
-	Request string `arg:"" help:"Number of the request, or name of the extension."`
+	Request string `arg:"" complete:"request" help:"Number of the request, or name of the extension."`
 	scopeFlag
 	Yes bool `help:"Accepted for scripts; the command never asks."`
 	decisionFlags
@@ -262,7 +262,7 @@ func (c *extDeny) Run(ctx context.Context, s *streams) error {
 }
 
 type extRevoke struct {
-	Name string `arg:"" help:"Name of the extension."`
+	Name string `arg:"" complete:"extension" help:"Name of the extension."`
 	scopeFlag
 	Yes bool `help:"Do not ask."`
 	decisionFlags
@@ -295,7 +295,7 @@ func (c *extRevoke) Run(ctx context.Context, s *streams) error {
 }
 
 type extRemove struct {
-	Name string `arg:"" help:"Name of the extension."`
+	Name string `arg:"" complete:"extension" help:"Name of the extension."`
 	scopeFlag
 	Yes bool `help:"Accepted for scripts; the command never asks."`
 	decisionFlags
@@ -318,8 +318,8 @@ func (c *extRemove) Run(ctx context.Context, s *streams) error {
 }
 
 type extPromote struct {
-	Name string `arg:"" help:"Name of the extension."`
-	To   string `required:"" placeholder:"SCOPE" help:"The wider scope: user or shared."`
+	Name string `arg:"" complete:"extension" help:"Name of the extension."`
+	To   string `required:"" placeholder:"SCOPE" complete:"scope" help:"The wider scope: user or shared."`
 	scopeFlag
 	decisionFlags
 }

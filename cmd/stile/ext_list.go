@@ -132,7 +132,7 @@ func hiddenText(tools []lifecycle.ToolState) string {
 }
 
 type extHistory struct {
-	Name string `arg:"" help:"Name of the extension."`
+	Name string `arg:"" complete:"extension" help:"Name of the extension."`
 	scopeFlag
 	asJSON
 }

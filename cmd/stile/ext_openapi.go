@@ -18,7 +18,7 @@ type openapiFlags struct {
 	Server     string   `placeholder:"URL" help:"With --openapi: server of the API. Default: the document's first."`
 	Tag        []string `sep:"none" placeholder:"TAG" help:"With --openapi: take only operations with this tag. Can be repeated."`
 	Include    []string `sep:"none" placeholder:"GLOB" help:"With --openapi: take only tools whose name matches, or whose path does if GLOB has a slash. Can be repeated."`
-	Credential string   `placeholder:"SECRET" help:"With --openapi: name of the secret that the host adds to each request."`
+	Credential string   `placeholder:"SECRET" complete:"secret" help:"With --openapi: name of the secret that the host adds to each request."`
 	As         string   `placeholder:"HOW" help:"With --credential: bearer, basic, header:NAME or query:NAME. Default: what the document says, or else bearer."`
 }
 

@@ -20,7 +20,7 @@ const ociScheme = "oci://"
 // registryFlags are the credentials for a registry.
 type registryFlags struct {
 	RegistryUser   string `placeholder:"NAME" help:"Name at the registry."`
-	RegistrySecret string `placeholder:"SECRET" help:"Name of the secret that holds the password; stile secret set keeps one."`
+	RegistrySecret string `placeholder:"SECRET" complete:"secret" help:"Name of the secret that holds the password; stile secret set keeps one."`
 }
 
 func (f registryFlags) options(ctx context.Context, e *extensions, ref string) (o oci.Options, err error) {

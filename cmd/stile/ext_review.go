@@ -176,7 +176,7 @@ func indented(text string) string {
 
 // chosen is a version of an extension.
 type chosen struct {
-	Name string `arg:"" help:"Name of the extension, or number of a request."`
+	Name string `arg:"" complete:"extension" help:"Name of the extension, or number of a request."`
 	scopeFlag
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 type extRollback struct {
-	Name   string `arg:"" help:"Name of the extension."`
+	Name   string `arg:"" complete:"extension" help:"Name of the extension."`
 	Digest string `arg:"" optional:"" help:"Version to return to: its digest, or the first characters of it, at least ${minDigest}. Default: the one before the active one."`
 	scopeFlag
 	Yes  bool `help:"Do not ask. Requires the full digest."`

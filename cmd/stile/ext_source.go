@@ -85,7 +85,7 @@ func (c *extSource) Run(ctx context.Context, s *streams) error {
 }
 
 type extDiff struct {
-	Name string `arg:"" help:"Name of the extension, or number of a request."`
+	Name string `arg:"" complete:"extension" help:"Name of the extension, or number of a request."`
 	scopeFlag
 	From string `placeholder:"DIGEST" help:"Version to compare with. Default: the active one, or the one before it when --to is the active one."`
 	To   string `placeholder:"DIGEST" help:"Version to look at. Default: the one that waits for approval, otherwise the active one."`

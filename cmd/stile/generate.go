@@ -28,7 +28,7 @@ type modelFlags struct {
 	ModelTemperature string `env:"STILE_MODEL_TEMPERATURE" name:"model-temperature" placeholder:"NUMBER" help:"Temperature, from 0 to 2, or none for models that take none. Default: STILE_MODEL_TEMPERATURE, or ${temperature}."`
 	ModelMaxTokens   string `env:"STILE_MODEL_MAX_TOKENS" name:"model-max-tokens" placeholder:"N" help:"Maximum number of tokens in one reply. Default: STILE_MODEL_MAX_TOKENS, or ${maxTokens}."`
 	ModelTimeout     string `env:"STILE_MODEL_TIMEOUT" name:"model-timeout" placeholder:"DURATION" help:"How long one reply may take. Default: STILE_MODEL_TIMEOUT, or ${timeout}."`
-	ModelKey         string `env:"STILE_MODEL_KEY" name:"model-key" placeholder:"SECRET" help:"Name of the secret with the model's key; stile secret set keeps one. Default: STILE_MODEL_KEY, or no key."`
+	ModelKey         string `env:"STILE_MODEL_KEY" name:"model-key" placeholder:"SECRET" complete:"secret" help:"Name of the secret with the model's key; stile secret set keeps one. Default: STILE_MODEL_KEY, or no key."`
 }
 
 // model returns the model that the flags name.

@@ -156,7 +156,7 @@ func withSecrets(ctx context.Context, s *streams, use func(*secret.Store) error)
 }
 
 type secretSetCommand struct {
-	Name      string `arg:"" help:"Name of the secret: a-z, 0-9, - and _."`
+	Name      string `arg:"" complete:"secret" help:"Name of the secret: a-z, 0-9, - and _."`
 	ValueFile string `placeholder:"FILE" help:"File with the value. Default: stdin."`
 	// Value catches a value on the command line, where it does not belong, so that the error does not repeat it.
 	Value []string `arg:"" optional:"" hidden:""`
@@ -283,7 +283,7 @@ func (c *secretListCommand) Run(ctx context.Context, s *streams) error {
 }
 
 type secretRemoveCommand struct {
-	Name string `arg:"" help:"Name of the secret."`
+	Name string `arg:"" complete:"secret" help:"Name of the secret."`
 }
 
 // Help implements kong.HelpProvider.

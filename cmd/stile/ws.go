@@ -60,7 +60,7 @@ Examples:
 
 // address is a workspace and a path in it.
 type address struct {
-	Address string `arg:"" name:"workspace" help:"NAME or NAME/path."`
+	Address string `arg:"" complete:"workspace" name:"workspace" help:"NAME or NAME/path."`
 }
 
 // open opens the root of an existing workspace until use returns.
@@ -143,7 +143,7 @@ type wsEntry struct {
 func moment(milliseconds uint64) time.Time { return time.UnixMilli(int64(milliseconds)).UTC() }
 
 type wsLs struct {
-	Address string `arg:"" optional:"" name:"workspace" help:"NAME or NAME/path. Without it, the workspaces are listed."`
+	Address string `arg:"" optional:"" complete:"workspace" name:"workspace" help:"NAME or NAME/path. Without it, the workspaces are listed."`
 	asJSON
 }
 
@@ -556,7 +556,7 @@ func (c *wsRestore) Run(ctx context.Context, s *streams) error {
 }
 
 type wsForget struct {
-	Workspace []string `arg:"" help:"Workspaces, as stile ws ls prints them."`
+	Workspace []string `arg:"" complete:"workspace" help:"Workspaces, as stile ws ls prints them."`
 	Yes       bool     `help:"Do not ask."`
 	asJSON
 }
