@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/stilehost/stile/capabilities/browser"
@@ -64,6 +65,8 @@ func (*extCommand) Help() string {
 	return `STILE_HOME keeps each extension with its versions, within the limits of policy.json. Adding a version validates it, installs its packages, builds it, reports on its code and runs its tests. Then a person approves what it may do, unless policy.json in STILE_HOME does. Tool names have the form EXTENSION_TOOL.
 
 A scope says who can use an extension: agent:NAME, user (you: STILE_USER, or your operating system user) or shared. If several scopes have a tool of the same name, stile calls the one in the narrowest scope.
+
+The digest of a version names it. Its first ` + strconv.Itoa(lifecycle.MinDigest) + ` characters are enough where a command shows, compares or tests a version, or asks you before it acts, if no other version begins with them. Whoever may add a version can make one that begins like another; the command then refuses, and takes more characters. So ext approve, --yes and ext export --sign take whole digests.
 
 Examples:
 

@@ -136,7 +136,7 @@ func (e *extensions) waiting(ctx context.Context, decide, request string, flag s
 	}
 }
 
-// checkDigest refuses an incomplete digest in a decision about a version. shown is the command that prints the full digest.
+// checkDigest refuses an incomplete digest in a decision about a version, because anybody can make another version whose digest begins so. shown is the command that prints the full digest.
 func checkDigest(digest, shown string) error {
 	if digest == "" || len(digest) == lifecycle.DigestSize {
 		return nil

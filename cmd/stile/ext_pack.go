@@ -68,7 +68,7 @@ type extExport struct {
 
 // Help implements kong.HelpProvider.
 func (*extExport) Help() string {
-	return `The file holds manifest, source, lockfile, component, bill of materials, and the signature if there is one. It is an OCI image layout, so registry tools can read it.
+	return `The file holds manifest, source, lockfile, component, bill of materials, and the signature if there is one. It is an OCI image layout, so registry tools can read it. --sign needs the whole digest if it comes with --digest.
 
 Examples:
 
@@ -80,6 +80,11 @@ Examples:
 
 // Run implements the command.
 func (c *extExport) Run(ctx context.Context, s *streams) error {
+	if c.Sign != "" {
+		if err := checkDigest(c.Digest, "stile ext history "+line(c.Name, 64)+" --json"); err != nil {
+			return err
+		}
+	}
 	return withExtensions(ctx, s, func(e *extensions) error {
 		v, err := c.version(ctx, e)
 		if err != nil {
