@@ -30,8 +30,11 @@ func (s *streams) person() (person, bool) {
 	return person{in, out}, err == nil
 }
 
-// confirm asks a question. Only y and yes mean yes.
+// confirm asks a question. Only y and yes mean yes. What was typed before the question does not answer it: nobody had read it.
 func (p person) confirm(ctx context.Context, question string) (bool, error) {
+	if err := discardTyped(p.in); err != nil {
+		return false, fmt.Errorf("discard what was typed before: %w", err)
+	}
 	if _, err := fmt.Fprintf(p.out, "%s [y/N] ", question); err != nil {
 		return false, err
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/hex"
@@ -23,6 +25,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/creack/pty"
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -33,7 +36,55 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"stile": main})
+	testscript.Main(m, map[string]func(){"stile": main, "asked": asked})
+}
+
+// asked ANSWER COMMAND [ARGUMENT]... runs a command at a terminal, and types y before its question, and the answer after it, or the end of the
+// input if that is empty. What the terminal shows is in the file tty.
+func asked() {
+	code, err := runAsked(os.Args[1], os.Args[2:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 125
+	}
+	os.Exit(code)
+}
+
+func runAsked(answer string, command []string) (code int, err error) {
+	person, terminal, err := pty.Open()
+	if err != nil {
+		return 0, err
+	}
+	c := exec.Command(command[0], command[1:]...)
+	c.Stdin, c.Stdout, c.Stderr = terminal, os.Stdout, os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if _, err := io.WriteString(person, "y\n"); err != nil {
+		return 0, err
+	}
+	if err := c.Start(); err != nil {
+		return 0, err
+	}
+	shown := make(chan []byte, 1)
+	go func() {
+		var text []byte
+		for b := make([]byte, 4096); ; {
+			n, err := person.Read(b)
+			text = append(text, b[:n]...)
+			if question := []byte("[y/N] "); bytes.HasSuffix(text, question) {
+				_, _ = io.WriteString(person, cmp.Or(answer, "\x04")+"\n") // if nobody reads it, the command has ended
+			}
+			if err != nil {
+				shown <- text
+				return
+			}
+		}
+	}()
+	err = c.Wait()
+	_ = terminal.Close()
+	if _, ended := errors.AsType[*exec.ExitError](err); !ended && err != nil {
+		return 0, err
+	}
+	return c.ProcessState.ExitCode(), os.WriteFile("tty", <-shown, 0o600)
 }
 
 // TestScripts runs testdata/script. All scripts share one cache, so that the engine is obtained and compiled once.
