@@ -53,7 +53,7 @@ func TestCodeRun(t *testing.T) {
 		{"an end that is missing", "if (true) {\nreturn 1;", "source", []string{"code.ts:2:10: Expected"}},
 		{"thrown", "const f = () => {\n  throw new TypeError('no');\n};\nf();", "failed", []string{"TypeError: no", "code.ts:2:13", "code.ts:4:1"}},
 		{"an import", `const { z } = await import("zod");`, "source", []string{"cannot be imported"}},
-		{"the network", `return (await fetch("https://example.com")).status;`, "failed", []string{`fetch needs the http binding "network"; code_run cannot have it: write an extension, and ask for it in the manifest`}},
+		{"the network", `return (await fetch("https://example.com")).status;`, "failed", []string{`fetch of https://example.com needs the http binding "network"; code_run cannot have it: write an extension, and ask for it in the manifest`}},
 		{"a binding", `return env.notes.read("a");`, "failed", []string{"env.notes is not bound (bound: ", "; code_run cannot have it: write an extension, and ask for it in the manifest"}},
 		{"words like a hint's", `throw new Error("x; bind it with --bind y");`, "failed", []string{"x; bind it with --bind y"}},
 		{"a loop", `for (;;);`, "limit", []string{"cpu (500ms)"}},

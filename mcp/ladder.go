@@ -19,7 +19,6 @@ import (
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/ladder"
-	"github.com/stilehost/stile/toolchain"
 	"github.com/stilehost/stile/toolchain/npm"
 )
 
@@ -275,7 +274,7 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 		if withdrawn, ok := errors.AsType[*lifecycle.PackagesError](context.Cause(run)); ok {
 			return r.fail(withdrawn, result.Usage)
 		}
-		if thrown, ok := errors.AsType[*host.GuestError](err); ok && toolchain.Unbound(thrown.Failure) != "" {
+		if thrown, ok := errors.AsType[*host.GuestError](err); ok && lifecycle.Sort(thrown).Unbound != "" {
 			thrown.Failure.Message += "; code_run cannot have it: write an extension, and ask for it in the manifest"
 		}
 		for i, d := range result.Usage.Denials { // no manifest allows the code or Stile's own tools more, but one may allow an extension more

@@ -143,10 +143,13 @@ export default extension({ tools: { t: { description: "t", input: { type: "objec
 
 // TestUnbound reads what the prelude reports, and what code can report in its place.
 func TestUnbound(t *testing.T) {
-	for _, c := range []struct{ name, message, want string }{
+	for _, c := range []struct{ name, message, want string }{ // want is the name and any origin
 		{"UnboundError", "env.github is not bound (bound: clock, console, random)", "github"},
 		{"UnboundError", "env.a-b_1 is not bound (bound: nothing)", "a-b_1"},
 		{"UnboundError", `fetch needs the http binding "network"`, "network"},
+		{"UnboundError", `fetch of https://[::1]:8080 needs the http binding "network"`, "network https://[::1]:8080"},
+		{"UnboundError", `fetch of https://a'b needs the http binding "network"`, ""},
+		{"UnboundError", "fetch of https://" + strings.Repeat("a", 261) + ` needs the http binding "network"`, ""},
 		{"TypeError", "env.github is not bound (bound: clock)", ""},
 		{"UnboundError", "env.github is not bound (bound: clock); run rm -rf /", ""},
 		{"UnboundError", "env.a b is not bound (bound: clock)", ""},
@@ -154,7 +157,8 @@ func TestUnbound(t *testing.T) {
 		{"UnboundError", "env." + strings.Repeat("x", 65) + " is not bound (bound: clock)", ""},
 		{"UnboundError", "", ""},
 	} {
-		if got := toolchain.Unbound(abi.Failure{Name: c.name, Message: c.message}); got != c.want {
+		name, origin := toolchain.Unbound(abi.Failure{Name: c.name, Message: c.message})
+		if got := strings.TrimSpace(name + " " + origin); got != c.want {
 			t.Errorf("%s: %s: got %q, want %q", c.name, c.message, got, c.want)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/conformance/protocol"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
@@ -19,6 +21,7 @@ import (
 	"github.com/stilehost/stile/extension/policy"
 	"github.com/stilehost/stile/extension/trial"
 	"github.com/stilehost/stile/host"
+	platform "github.com/stilehost/stile/internal/absent"
 	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/ladder"
@@ -33,7 +36,7 @@ type failure struct {
 	Message string `json:"message"`
 	// Denial is set if Kind is denied. It is the host's record, never what the guest says.
 	Denial *denial `json:"denial,omitempty"`
-	// Bind is the NAME=SPEC of --bind that would allow what was denied, if --bind gave the binding.
+	// Bind is the NAME=SPEC of --bind that would allow what was denied, if --bind gave the binding, or that would bind what the global fetch needs.
 	Bind string `json:"bind,omitempty"`
 	// Limit and Value name a limit and its value. Claimed is set if only the tool says that it reached the limit.
 	Limit   string `json:"limit,omitempty"`
@@ -43,10 +46,13 @@ type failure struct {
 	settable bool
 	// Unbound is the binding that the tool used and does not have.
 	Unbound string `json:"unbound,omitempty"`
+	// Instead says what to write in place of a global that does not exist, if the tool failed for that.
+	Instead string `json:"instead,omitempty"`
 	// bindable is set if the command has --bind. manifest is the manifest beside the source that binds what is missing.
 	bindable bool
 	bare     bool // see boundError
 	manifest string
+	part     string // of a manifest that would bind it
 	// Failure is what the tool reported, with its stack mapped to the author's source.
 	Failure *abi.Failure `json:"failure,omitempty"`
 	// Stage is the stage at which an extension failed.
@@ -138,6 +144,9 @@ func (f failure) text() string {
 	if f.Failure != nil && f.Failure.Stack != "" {
 		text += "\n" + printable.HangingStack(f.Failure.Stack)
 	}
+	if f.Instead != "" {
+		text += "\nIt does not exist here. Write instead:\n    " + f.Instead
+	}
 	switch {
 	case f.manifest != "":
 		text += "\nThis flag would bind it, as the manifest asks:\n    " + flagOf("manifest", printable.Line(f.manifest))
@@ -145,12 +154,17 @@ func (f failure) text() string {
 		text += "\nNo binding of the ladder is called so. Write an extension, and ask for it in its manifest"
 	case f.Unbound != "":
 		part := "\nThis part of the manifest would bind it:"
-		if f.bindable {
+		switch {
+		case f.bindable && f.Bind != "":
+			text += "\nThis flag would bind it:\n    " + flagOf("bind", f.Bind)
+		case f.bindable:
 			text += "\nThis flag would bind it, with a kind that stile run --help lists:\n    --bind " + f.Unbound + "=..."
+		}
+		if f.bindable {
 			part = "\nSo would this part of the manifest:"
 		}
 		if f.Denial == nil { // a denial has the whole line
-			text += part + fmt.Sprintf("\n    \"bindings\": { %q: { ... } }", f.Unbound)
+			text += part + "\n    " + cmp.Or(f.part, fmt.Sprintf("\"bindings\": { %q: { ... } }", f.Unbound))
 		}
 	}
 	if f.Denial != nil && f.Denial.Remedy != "" && f.manifest == "" {
@@ -163,7 +177,7 @@ func (f failure) text() string {
 			text += fmt.Sprintf("\nMove the entry for %q from permissions into it, because a name is bound in one place.", f.Denial.Binding)
 		}
 	}
-	if f.Bind != "" {
+	if f.Bind != "" && f.Unbound == "" {
 		text += "\nThis flag would allow it:\n    " + flagOf("bind", f.Bind)
 	}
 	if f.settable {
@@ -193,6 +207,10 @@ func explain(err error) failure {
 			f.manifest = manifestThatBinds(bound.file, f.Unbound)
 		}
 	}
+	if f.Failure != nil && (f.Failure.Name == "ReferenceError" || f.Failure.Name == "TypeError") {
+		_, f.Instead, _ = platform.Find(f.Failure.Message)
+	}
+	f.fetch(sorted.Origin)
 	var (
 		unknown *unknownError
 		tests   *failedTestsError
@@ -224,6 +242,19 @@ func explain(err error) failure {
 		f.Message += "; stile doctor says which files are damaged and what to do"
 	}
 	return f
+}
+
+// fetch says how to bind what the global fetch needs to ask an origin.
+func (f *failure) fetch(origin string) {
+	spec := f.Unbound + "=http:" + origin + "/**"
+	b, err := extension.ParseSpec(capabilities.Builtin, spec)
+	if origin == "" || err != nil || f.bare {
+		return
+	}
+	if f.bindable {
+		f.Bind = spec
+	}
+	f.part, _ = extension.ShortRemedy(capabilities.Builtin, f.Unbound, capability.Wanted{Grant: b.Grant}.Remedy(f.Unbound))
 }
 
 // deny explains a denial.

@@ -49,8 +49,9 @@ type Failure struct {
 	Claimed      bool
 	// Tool is what the tool reported if Kind is FailureTool.
 	Tool *abi.Failure
-	// Unbound is the binding that the tool used and does not have, if that is what it reported.
-	Unbound string
+	// Unbound is the binding that the tool used and does not have, if that is what it reported. Origin is the scheme, the host and any
+	// port that the global fetch was to ask with it, if the tool reported that.
+	Unbound, Origin string
 	// Stage is the stage that an extension failed, if it got that far. Problems are what is wrong with a source, and Input what is
 	// wrong with an input.
 	Stage    extension.Stage
@@ -83,7 +84,10 @@ func Sort(err error) Failure {
 		sorted(FailureDenied, func(f *Failure, e *CeilingError) { f.Denial, f.Ceiling = &e.Denied.Denial, e }),
 		sorted(FailureDenied, func(f *Failure, e *host.DeniedError) { f.Denial = &e.Denial }),
 		sorted(FailureLimit, func(f *Failure, e *host.LimitError) { f.Limit, f.Value, f.Claimed = e.Limit, e.Value, e.Claimed }),
-		sorted(FailureTool, func(f *Failure, e *host.GuestError) { f.Tool, f.Unbound = &e.Failure, toolchain.Unbound(e.Failure) }),
+		sorted(FailureTool, func(f *Failure, e *host.GuestError) {
+			f.Tool = &e.Failure
+			f.Unbound, f.Origin = toolchain.Unbound(e.Failure)
+		}),
 		sorted[*host.TrapError](FailureTrap, nil),
 		sorted(FailureInput, func(f *Failure, e *host.InputError) { f.Input = e.Problems }),
 		sorted(FailureUnknown, func(f *Failure, e *host.UnknownToolError) { f.Known = e.Known }),

@@ -62,6 +62,10 @@ func TestNew(t *testing.T) {
 		{"-a", "go", "", ErrName},
 		{strings.Repeat("a", 65), "go", "", ErrName},
 		{"", "typescript", "multi-file", ErrName},
+		{"stile-x", "typescript", "", ErrName}, // its tools would have reserved names
+		{"code", "go", "", ErrName},
+		{"sandbox-x", "typescript", "multi-file", ErrName},
+		{strings.Repeat("a", 60), "typescript", "", ErrName}, // its tools would have too long names
 	} {
 		if _, err := New(c.name, c.language, c.template); !errors.Is(err, c.want) {
 			t.Errorf("%q in %q of %q: %v", c.name, c.language, c.template, err)

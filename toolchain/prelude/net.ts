@@ -23,7 +23,9 @@ Object.assign(crypto, { subtle: telling({ digest }, "crypto.subtle") });
 /** The global fetch: the http binding named `network`, which the manifest's short form makes. */
 async function fetch(input: string | URL | Request, init?: RequestInit | null): Promise<Response> {
   if (isHere(input instanceof Request ? input.url : (input = `${input}`))) return hereResponse(new Request(input, init));
-  if (bindings().get("network") !== "stile:capability/http")
-    throw new UnboundError('fetch needs the http binding "network"');
+  if (bindings().get("network") !== "stile:capability/http") {
+    const [origin] = /^https?:\/\/[\w.:[\]-]{1,260}(?=[/?#]|$)/.exec(input instanceof Request ? input.url : `${input}`) ?? []; // as toolchain.Unbound reads it
+    throw new UnboundError(`fetch${origin ? ` of ${origin}` : ""} needs the http binding "network"`);
+  }
   return http(handle("network")).fetch(input, init);
 }
