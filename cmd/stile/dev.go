@@ -107,6 +107,7 @@ type devRound struct {
 	Error     *failure            `json:"error,omitempty"`
 	Types     []extension.Problem `json:"types,omitempty"`
 	Unchecked string              `json:"unchecked,omitempty"`
+	Untyped   []string            `json:"untyped,omitempty"` // sentences about packages whose types the check did without
 	Build     float64             `json:"buildMs,omitempty"`
 	Call      float64             `json:"callMs,omitempty"`
 	Check     float64             `json:"typesMs,omitempty"`
@@ -390,6 +391,7 @@ func (d *dev) check(ctx context.Context, w *watched, file string, p prepared, bu
 		request := typecheck.Request{
 			Files: files, Entry: entry, Bindings: p.wants.bindings, WIT: d.n.host.WIT(),
 			Progress:   func(message string) { d.n.progress("Checking types: " + message + " ...") },
+			Warn:       func(text string) { r.Untyped = append(r.Untyped, text) },
 			AnyBinding: p.manifest == nil && (len(d.Bind) == 0 || len(d.Var) > 0),
 		}
 		if p.manifest != nil {
@@ -405,6 +407,12 @@ func (d *dev) check(ctx context.Context, w *watched, file string, p prepared, bu
 	unread := !<-built
 	if ctx.Err() != nil {
 		return
+	}
+	if !slices.Equal(r.Untyped, d.untyped) { // once, not in each round
+		for _, text := range r.Untyped {
+			d.say("stile: types: %s", text)
+		}
+		d.untyped = r.Untyped
 	}
 	found, ok := errors.AsType[*extension.ProblemsError](err)
 	switch {

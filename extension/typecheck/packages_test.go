@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stilehost/stile/extension"
 )
@@ -62,6 +63,9 @@ var typedPackages = map[string]string{
 	"all/a.d.ts":          `export * from "node:net"; export const here: number;`,
 	"dom/package.json":    `{"types": "d.d.ts"}`,
 	"dom/d.d.ts":          `export declare function render(to: HTMLElement, how?: Intl.NumberFormatOptions): Document; export declare function bytes(): Buffer;`,
+	"intl/package.json":   `{"types": "i.d.ts"}`,
+	"intl/i.d.ts":         `export * from "./format.js"; export declare function days(n: number): number;`,
+	"intl/format.d.ts":    `export interface Options extends Intl.RelativeTimeFormatOptions { unit?: string } export declare function format(options: Options): string;`,
 	"broken/package.json": `{"types": "b.d.ts"}`,
 	"broken/b.d.ts":       `export const b: number; export {{{ interface`,
 
@@ -126,6 +130,7 @@ func TestTypesOfPackages(t *testing.T) {
 		`import { b, c } from "outer"; const s: number = b; const n: string = c;`:          "tool.ts:2: Type 'string' is not assignable to type 'number'. (TS2322); tool.ts:2: Type 'number'",
 		`import { b } from "bad"; const s: string = b;`:                                    "Type 'number' is not assignable",
 		`import { b } from "broken"; const s: string = b;`:                                 "Type 'number' is not assignable",
+		`import { days } from "intl"; const s: string = days(1);`:                          "Type 'number' is not assignable to type 'string'",
 		`const m = await import("own"); m.makes(1, 2);`:                                    "Property 'makes' does not exist",
 
 		// Code that works, whatever the types say of it.
@@ -146,6 +151,7 @@ func TestTypesOfPackages(t *testing.T) {
 		`import { x } from "noJSON"; x.anything();`:                                                                   "",
 		`import { y } from "gone"; y.anything();`:                                                                     "",
 		`import { z } from "gone/sub/../../own"; z.anything();`:                                                       "",
+		`import { format, days } from "intl"; format({ style: "long" }); days(1);`:                                    "",
 		`import path from "path"; path.join("a", 1 as any);`:                                                          "",
 
 		// What goes wrong without the types of packages does so with them.
@@ -202,6 +208,40 @@ func TestBombsOfPackages(t *testing.T) {
 				t.Errorf("warned %q, want %q", text, test.warns)
 			}
 		})
+	}
+}
+
+// TestComplexTypesAreRemembered checks twice with types that never end. The second check goes without them at once, in another checker too.
+func TestComplexTypesAreRemembered(t *testing.T) {
+	packages := treeOf(map[string]string{
+		"p/package.json": `{"types": "p.d.ts"}`,
+		"p/p.d.ts":       fmt.Sprintf("// %d\n", time.Now().UnixNano()) + `type B<N extends number, A extends unknown[] = []> = A["length"] extends N ? A : B<N, [...A, A]>; type U<S extends string, D extends unknown[] = []> = D["length"] extends 6 ? S : U<` + "`${S}${0|1|2|3|4|5|6|7}`" + `, [...D, 0]>; export declare const v0: U<"a"> & U<"b"> & U<"c">; export declare function f<T>(a: T extends U<"x"> ? 1 : B<900>): U<"y">;`,
+	})
+	const code = `import { v0, f } from "p"; f(v0 as any); const q: string = v0; const n: number = "a";`
+	const found = "tool.ts:2: Type 'string' is not assignable to type 'number'. (TS2322); "
+	const warned = "the types of p were not used in the check, because they are too complex: what comes from there has the type any"
+	key := imported(packages, nil, map[string]string{"tool.ts": code}).key()
+	first := newChecker(t, 0)
+	if first.failedBefore(key) {
+		t.Error("types that nobody saw are refused")
+	}
+	got, warnings := checked(t, first, packages, code)
+	if got != found || !slices.Equal(warnings, []string{warned}) {
+		t.Fatalf("got %q, warned %q", got, warnings)
+	}
+	if !first.failedBefore(key) {
+		t.Error("it is not remembered")
+	}
+	again := newChecker(t, 0) // as another process would
+	if !again.failedBefore(key) {
+		t.Error("it is not remembered in the cache")
+	}
+	got, warnings = checked(t, again, packages, `import { f } from "p"; f(3); const n: number = "a";`)
+	if got != found || !slices.Equal(warnings, []string{warned}) {
+		t.Errorf("got %q, warned %q", got, warnings)
+	}
+	if again.failedBefore(imported(treeOf(typedPackages), nil, map[string]string{"tool.ts": `import "own"`}).key()) {
+		t.Error("other types are refused with them")
 	}
 }
 

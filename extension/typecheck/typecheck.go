@@ -13,7 +13,9 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +57,9 @@ const (
 	maxOutput  = 16 << 20  // bytes of the component's output
 	retryAfter = time.Minute
 	maxText    = 1000 // bytes of a problem's text
+
+	complexTypes = "complextypes" // the kind of entries in the cache about types of packages that are too complex
+	complexFor   = time.Hour      // how long they hold
 )
 
 // Checker checks types. It is safe for concurrent use. Its creator closes it.
@@ -125,12 +130,13 @@ type Request struct {
 	Files map[string][]byte
 	Entry string
 	// Packages has the folder node_modules with the declarations of packages, as npm.Resolution.FS has it. A package has the type any where it
-	// brings none, and there is none of @types either; where its declarations have more than 512 KiB or 400 files, with those that they
+	// brings none, and there is none of @types either; where its declarations have more than 768 KiB or 400 files, with those that they
 	// import; and where they depend on types of Node or a page for what the source uses. Default: packages have the type any.
 	Packages fs.FS
 	// Dependencies are the packages that the manifest names. Only of these, @types has types of what the source imports.
 	Dependencies map[string]string
-	// Warn, when not nil, is called with a sentence about packages whose declarations were too much for the check.
+	// Warn, when not nil, is called with a sentence that names packages whose declarations were too much for the check. With a CacheDir, the
+	// checker remembers for an hour that declarations were too complex, and does not try them again.
 	Warn func(text string)
 	// Bindings are the bindings in env, names with their interfaces, as in toolchain.Source.
 	Bindings map[string]string
@@ -175,7 +181,7 @@ func (c *Checker) Check(ctx context.Context, r Request) error {
 	}
 	packages := imported(r.Packages, r.Dependencies, files)
 	if len(packages.left) > 0 {
-		r.warn("the types of %s were not used in the check, because they are too large", strings.Join(packages.left, ", "))
+		r.unused(packages.left, "large")
 	}
 	component, err := c.readyWith(ctx, r.Progress)
 	if err == nil {
@@ -185,9 +191,20 @@ func (c *Checker) Check(ctx context.Context, r Request) error {
 		}
 		defer c.checking.Give()
 		var output []byte
-		if output, err = c.call(ctx, component, files, r.Entry, env, packages); tooMuch(err) && len(packages.Files) > 0 && ctx.Err() == nil {
-			r.warn("the types of packages were not used in the check, because they are too complex")
+		key, tooComplex := packages.key(), false
+		if len(packages.Files) > 0 {
+			tooComplex = c.failedBefore(key)
+		}
+		if !tooComplex {
+			output, err = c.call(ctx, component, files, r.Entry, env, packages)
+			tooComplex = tooMuch(err) && len(packages.Files) > 0 && ctx.Err() == nil
+		}
+		if tooComplex {
+			r.unused(slices.Sorted(maps.Keys(packages.Links[""])), "complex")
 			output, err = c.call(ctx, component, files, r.Entry, env, imported(nil, nil, nil))
+			if err == nil { // otherwise the source is too complex by itself
+				c.failed(key)
+			}
 		}
 		if err == nil {
 			return problems(output, files)
@@ -211,9 +228,31 @@ func (c *Checker) Check(ctx context.Context, r Request) error {
 	}
 }
 
-func (r *Request) warn(format string, args ...any) {
+// unused warns that packages have the type any, because their types are too large or too complex.
+func (r *Request) unused(packages []string, too string) {
 	if r.Warn != nil {
-		r.Warn(printable.Line(printable.Cut(fmt.Sprintf(format, args...), maxText)))
+		names := printable.Cut(strings.Join(packages, ", "), maxText)
+		r.Warn(printable.Line(fmt.Sprintf("the types of %s were not used in the check, because they are too %s: what comes from there has the type any", names, too)))
+	}
+}
+
+// failedBefore reports whether types of packages were too complex in the last hour. Later, it may have been the load of the machine.
+func (c *Checker) failedBefore(key string) bool {
+	if c.cache == nil {
+		return false
+	}
+	data, _, _ := c.cache.Get(complexTypes, key) // what cannot be read is found out again
+	at, err := time.Parse(time.RFC3339, string(data))
+	age := time.Since(at)
+	return err == nil && age >= 0 && age < complexFor
+}
+
+func (c *Checker) failed(key string) {
+	if c.cache == nil {
+		return
+	}
+	if err := c.cache.Put(complexTypes, key, []byte(time.Now().UTC().Format(time.RFC3339))); err != nil && c.o.Logger != nil {
+		c.o.Logger.Warn("remember that types of packages are too complex", "error", err)
 	}
 }
 
