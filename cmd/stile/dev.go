@@ -94,7 +94,8 @@ type dev struct {
 	allowed *extension.Manifest // as it was when the person started this
 	limits  host.Limits
 	input   []byte
-	told    bool // that types cannot be checked
+	told    bool     // that types cannot be checked
+	untyped []string // what the last round said of packages without types
 }
 
 // devRound is what came of a round.
