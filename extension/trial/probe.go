@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stilehost/stile/capability/double"
@@ -235,6 +237,7 @@ func suggestions(schema string, names []string) []json.RawMessage {
 type suggester struct {
 	document any
 	whole    bool // with what is optional
+	other    bool // with other values than those of the first item of a list
 	count    int
 }
 
@@ -248,6 +251,9 @@ func (s *suggester) value(schema any, name string, depth int) any {
 	}
 	for _, key := range []string{"examples", "enum"} {
 		if list, ok := o[key].([]any); ok && len(list) > 0 {
+			if s.other && len(list) > 1 {
+				return list[1]
+			}
 			return list[0]
 		}
 	}
@@ -276,22 +282,26 @@ func (s *suggester) value(schema any, name string, depth int) any {
 	case "string":
 		format, _ := o["format"].(string)
 		t := text(name, format)
+		if s.other {
+			t = others().Replace(t)
+		}
 		if least := int(min(number("minLength", 0), 1000)); len(t) < least {
 			t += strings.Repeat("a", least-len(t))
 		}
 		return t[:int(min(float64(len(t)), number("maxLength", 1000)))]
 	case "number", "integer":
-		return max(number("minimum", number("exclusiveMinimum", 0)+1), min(1, number("maximum", number("exclusiveMaximum", 2)-1)))
+		least, most := number("minimum", number("exclusiveMinimum", 0)+1), number("maximum", number("exclusiveMaximum", 1<<30)-1)
+		n := max(least, min(1, most))
+		if s.other && n+1 <= most {
+			n++
+		}
+		return n
 	case "boolean":
-		return s.whole
+		return s.whole != s.other
 	case "null":
 		return nil
 	case "array":
-		list := []any{}
-		for range int(min(max(number("minItems", 0), 1), 10)) {
-			list = append(list, s.value(o["items"], name, depth+1))
-		}
-		return list
+		return s.list(o["items"], name, depth, int(min(number("minItems", 0), 10)), int(number("maxItems", 2)))
 	}
 	made := map[string]any{}
 	properties, _ := o["properties"].(map[string]any)
@@ -310,6 +320,34 @@ func (s *suggester) value(schema any, name string, depth int) any {
 	}
 	return made
 }
+
+// list has two items that differ, if the schema allows it, because code that orders or compares items does nothing with one.
+func (s *suggester) list(items any, name string, depth, least, most int) []any {
+	list := []any{}
+	for range max(least, 1) {
+		list = append(list, s.value(items, name, depth+1))
+	}
+	if s.other || most < 2 {
+		return list
+	}
+	s.other = true
+	second := s.value(items, name, depth+1)
+	s.other = false
+	switch {
+	case reflect.DeepEqual(second, list[0]):
+	case len(list) == 1:
+		list = append(list, second)
+	default:
+		list[1] = second
+	}
+	return list
+}
+
+// others makes another text of the same form of what text returns.
+var others = sync.OnceValue(func() *strings.Replacer {
+	return strings.NewReplacer("2024-01-31", "2024-02-29", "12:00:00Z", "13:00:00Z", "ada@example.com", "bob@example.com", "example.com/", "example.com/b", "6f2b8a52-", "7f2b8a52-", "PT1H", "PT2H",
+		"Europe/Berlin", "Europe/Paris", "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210", "1.5", "2.5", "{}", "[]", "a", "b")
+})
 
 func (s *suggester) referenced(ref string) any {
 	at := s.document

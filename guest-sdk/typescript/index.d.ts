@@ -86,7 +86,7 @@ export interface Annotations {
   openWorld?: boolean;
 }
 
-/** JSON Schema 2020-12 for an object, or a schema object that can express it (zod 4, valibot, ArkType, ...). */
+/** JSON Schema 2020-12 for an object, or a schema object that can express it: of zod 4, ArkType, or valibot after `toStandardJsonSchema` of `@valibot/to-json-schema`. */
 export type InputSchema = JsonSchema | StandardSchema;
 
 /**

@@ -33,11 +33,16 @@ function jsonSchema(given: any, at: string, io: "input" | "output"): Record<stri
   if (typeof given.toJSONSchema === "function") schema = given.toJSONSchema({ io, target: draft });
   else if (standard && typeof given.$schema !== "string") {
     if (typeof standard.jsonSchema?.[io] !== "function")
-      throw new TypeError(`${at}: a schema of ${standard.vendor} cannot say itself as JSON Schema; give JSON Schema instead`);
+      throw new TypeError(`${at}: a schema of ${standard.vendor} cannot say itself as JSON Schema; ${instead(standard.vendor)}`);
     schema = standard.jsonSchema[io]({ target: draft });
   }
   if (typeof schema !== "object" || schema === null) throw new TypeError(`${at}: the schema is not an object`);
   return schema;
+}
+
+function instead(vendor: unknown): string {
+  const valibot = "pass it through toStandardJsonSchema of @valibot/to-json-schema, or ";
+  return `${vendor === "valibot" ? valibot : ""}give JSON Schema instead`;
 }
 
 function text(schema: object, at: string): string {

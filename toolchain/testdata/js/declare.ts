@@ -22,7 +22,11 @@ export default function (): void {
     [{ tools: { a: { ...tool, input: "text" } } }, "tools.a.input: a JSON Schema"],
     [{ tools: { a: { ...tool, input: { type: "string" } } } }, 'tools.a.input: the schema of an input has type: "object"'],
     [{ tools: { a: { ...tool, input: { type: "object", x: 1n } } } }, "tools.a.input: the schema has no JSON"],
-    [{ tools: { a: { ...tool, input: standard({}) } } }, "a schema of test cannot say itself as JSON Schema"],
+    [{ tools: { a: { ...tool, input: standard({}) } } }, "a schema of test cannot say itself as JSON Schema; give JSON Schema instead"],
+    [
+      { tools: { a: { ...tool, input: standard({ vendor: "valibot" }) } } },
+      "a schema of valibot cannot say itself as JSON Schema; pass it through toStandardJsonSchema of @valibot/to-json-schema, or give",
+    ],
     [{ tools: { a: { ...tool, output: [] } } }, "tools.a.output"],
     [{ tools: { a: { ...tool, annotations: { readonly: true } } } }, "unknown field readonly"],
     [{ tools: { a: { ...tool, annotations: { readOnly: 1 } } } }, "tools.a.annotations.readOnly"],
