@@ -111,7 +111,8 @@ function sure({ file, start, length, code, messageText }: any, checker: any, lin
       const asked = new RegExp(`\\.${name}\\b(?!\\s*\\()|["'\`]${name}["'\`]`).test(file.text);
       const type = checker.getTypeAtLocation(access.expression);
       const declared = type.symbol?.declarations ?? [];
-      return (code === 2551 || (called && !asked)) && !type.types && declared.length > 0 && declared.every((d: any) => !d.heritageClauses && ts.getSourceFileOfNode(d).fileName.startsWith(inPackages));
+      const whole = declared.every((d: any) => !d.heritageClauses);
+      return (code === 2551 || (called && !asked && whole)) && !type.types && declared.length > 0 && declared.every((d: any) => ts.getSourceFileOfNode(d).fileName.startsWith(inPackages));
     }
     case 2554: // too few arguments
     case 2555:
