@@ -39,7 +39,7 @@ paths:
       parameters:
         - {name: filter, in: query, style: deepObject, explode: true, schema: {type: object, properties: {kind: {type: string, enum: [cat, dog]}}}}
         - {name: ids, in: query, explode: false, schema: {type: array, items: {type: integer}}}
-        - {name: X-Trace, in: header, schema: {type: string, format: uuid, pattern: "(a+)+$"}}
+        - {name: X-Trace, in: header, schema: {type: string, enum: [7], format: uuid, pattern: "(a+)+$"}}
         - {name: session, in: cookie, schema: {type: string}}
         - {name: Authorization, in: header, schema: {type: string}}
   /upload:
@@ -105,7 +105,7 @@ func TestGenerate(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %s %s %v %v %q %s", r.Name, r.Method, r.Path, r.Body, r.Whole, r.Parameters, r.Description, r.Input))
 	}
 	want := []string{
-		`get_pets GET /pets  false [{filter query  deep} {ids query  comma} {X-Trace header  }] "GET /pets" {"additionalProperties":false,"properties":{"X-Trace":{"type":"string"},"filter":{"properties":{"kind":{"enum":["cat","dog"],"type":"string"}},"type":"object"},"ids":{"items":{"type":"integer"},"type":"array"}},"type":"object"}`,
+		`get_pets GET /pets  false [{filter query  deep} {ids query  comma} {X-Trace header  }] "GET /pets" {"additionalProperties":false,"properties":{"X-Trace":{"description":"One of 7","type":"string"},"filter":{"properties":{"kind":{"enum":["cat","dog"],"type":"string"}},"type":"object"},"ids":{"items":{"type":"integer"},"type":"array"}},"type":"object"}`,
 		`get_pet_by_id GET /pets/{petId}  false [{petId path  }] "Find a pet. Finds a pet by its number. GET /pets/{petId}" {"additionalProperties":false,"properties":{"petId":{"type":"integer"}},"required":["petId"],"type":"object"}`,
 		`update_pet POST /pets/{petId} json false [{petId path  }] "POST /pets/{petId}" {"properties":{"age":{"exclusiveMinimum":0,"type":"number"},"name":{"type":["string","null"]},"parent":{},"petId":{"type":"integer"}},"required":["petId","name"],"type":"object"}`,
 	}

@@ -132,6 +132,29 @@ func (c *converter) types(given, out map[string]any) (types []string) {
 	return types
 }
 
+// mayBe reports whether a value is of a type, or of one of several. Documents give the numbers of texts, and texts for numbers; then only the
+// server knows which it takes.
+func mayBe(v, types any) bool {
+	var is []string
+	switch v.(type) {
+	case string:
+		is = []string{"string"}
+	case json.Number:
+		is = []string{"number", "integer"}
+	case bool:
+		is = []string{"boolean"}
+	default:
+		return true
+	}
+	switch types := types.(type) {
+	case string:
+		return slices.Contains(is, types)
+	case []string:
+		return slices.ContainsFunc(types, func(t string) bool { return slices.Contains(is, t) })
+	}
+	return true
+}
+
 // enumWork is for a value of an enumeration, which is looked at several times.
 const enumWork = 4
 
@@ -148,7 +171,7 @@ func (c *converter) values(given, out map[string]any) {
 			kept = append(kept, nil)
 		}
 		kept = distinct(kept)
-		if len(kept) <= c.enum && len(kept) >= len(distinct(enum)) {
+		if len(kept) <= c.enum && len(kept) >= len(distinct(enum)) && slices.ContainsFunc(kept, func(v any) bool { return mayBe(v, out["type"]) }) {
 			out["enum"] = kept
 		} else {
 			c.less = true
