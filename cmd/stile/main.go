@@ -2,7 +2,7 @@
 // printing; the packages it imports do the work.
 package main
 
-//go:generate go test -run ^TestReference$ . -update
+//go:generate go test -run ^TestReference$|^TestPicture$ . -update
 
 import (
 	"cmp"
