@@ -88,7 +88,7 @@ test: ## run every test
 	@$(call in_steps,test-go test-host test-packed test-embed test-types test-rust)
 
 test-go:
-	go test ./...
+	go test -timeout 25m ./... # on two slow processors, one package takes nearly the ten minutes that are the default
 	$(call in_modules,go test ./...)
 
 test-host: ## run the host's tests again, with the race detector and with strict cgo checks
