@@ -39,6 +39,13 @@ type resolved struct {
 	tools map[string]map[string]abi.Definition
 	// unmatched are problems of patterns that no tool fits, and problems are the others.
 	unmatched, problems []extension.Problem
+	unfit               []unfitPattern // says of which patterns the first of unmatched are
+}
+
+// unfitPattern is a pattern that no tool fits, with the grant that has it.
+type unfitPattern struct {
+	grant   capability.ToolCaller
+	pattern string
 }
 
 // all are all problems.
@@ -97,6 +104,7 @@ func (m *Manager) resolveTools(scope extension.Scope, manifest *extension.Manife
 				near = jsonform.Nearest(strings.ReplaceAll(p, "*", ""), names)
 			}
 			r.unmatched = append(r.unmatched, problem(p, someOf(names, near), "no tool in %s fits %s", visibleFrom(scope), jsonform.Quote(p)))
+			r.unfit = append(r.unfit, unfitPattern{g, p})
 		}
 		fit := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !g.Names(name) })
 		if len(fit) > tools.MaxCalled {
@@ -124,6 +132,37 @@ func (m *Manager) resolveTools(scope extension.Scope, manifest *extension.Manife
 		}
 	}
 	return r
+}
+
+// sayWaiting has problems of patterns that no tool fits name a request of the same scope and author with a tool that does. Others may not know of it.
+func (b *build) sayWaiting(ctx context.Context) error {
+	if len(b.called.unfit) == 0 {
+		return nil
+	}
+	const waiting = "SELECT tool.full_name, release.id, release.name FROM tool JOIN release ON release.id = tool.release WHERE release.state = 'pending' AND release.scope = ? AND release.author = ? ORDER BY release.id DESC LIMIT 1000"
+	said := make([]bool, len(b.called.unfit))
+	return b.db.Read(ctx, func(c *sqlite.Conn) error {
+		for row, err := range c.Rows(ctx, waiting, b.draft.Scope.String(), b.draft.Author) {
+			var tool, name string
+			var id int64
+			if err == nil {
+				err = row.Scan(&tool, &id, &name)
+			}
+			if err != nil {
+				return err
+			}
+			for i, u := range b.called.unfit {
+				if said[i] || slices.Contains(u.grant.Unmatched([]string{tool}), u.pattern) {
+					continue
+				}
+				said[i] = true
+				p := &b.called.unmatched[i]
+				p.Text += fmt.Sprintf(" yet, because a version of %s waits for approval as request %d: stile ext approve %[2]d", name, id)
+				p.Fix = ""
+			}
+		}
+		return nil
+	})
 }
 
 // placeOf finds the place of a pattern in a manifest.

@@ -155,5 +155,8 @@ func (b *build) resolveCallees(ctx context.Context, manifest *extension.Manifest
 	if b.draft.packed {
 		return b.called.problems, nil
 	}
+	if err := b.sayWaiting(ctx); err != nil {
+		return nil, err
+	}
 	return b.called.all(), nil
 }
