@@ -43,7 +43,7 @@ type declared struct {
 func (d declared) key() string {
 	hash := sha256.New()
 	for _, part := range [][]byte{[]byte(recipe), checkSource, lock} {
-		fmt.Fprintf(hash, "%d ", len(part))
+		hash.Write(fmt.Appendf(nil, "%d ", len(part)))
 		hash.Write(part)
 	}
 	_ = json.NewEncoder(hash).Encode(d) // maps of texts, and a hash takes all
