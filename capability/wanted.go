@@ -18,6 +18,12 @@ func (w Wanted) Remedy(binding string) string {
 	return fmt.Sprintf(`"bindings": { %q: %s }`, binding, JSON(map[string]any{k.Name: w.Grant.Document()}))
 }
 
+// Operators is the grant that a denied operation needs and that no manifest can ask for: only the person who starts a call can give it.
+type Operators struct{ Grant Grant }
+
+// Remedy implements [abi.Wants]. It is empty.
+func (Operators) Remedy(string) string { return "" }
+
 // lacking represents any grant of a kind. Only the form of such a grant is known.
 type lacking struct{ kind, example string }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/formfield"
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -203,11 +204,33 @@ func ParseVar(m *Manifest, given string) (name string, value json.RawMessage, er
 
 // VarOf reads a value as a person writes it: a text as it is, and anything else as JSON. An error is a *[VarError].
 func (m *Manifest) VarOf(name, text string) (json.RawMessage, error) {
-	if v, ok := m.Var(name); ok && v.Type == formfield.String {
+	v, ok := m.Var(name)
+	if ok && v.Type == formfield.String {
 		return m.CheckVar(name, capability.JSON(text))
 	}
-	return m.CheckVar(name, json.RawMessage(text))
+	value, err := m.CheckVar(name, json.RawMessage(text))
+	if wrong, is := errors.AsType[*VarError](err); ok && is && !json.Valid([]byte(text)) {
+		wrong.Problem += "; write " + exampleOf(v, text)
+	}
+	return value, err
 }
+
+// exampleOf returns the argument that sets a var, quoted for a shell. A list has the text that a person wrote, if that is a word.
+func exampleOf(v *Var, text string) string {
+	value := map[string]string{formfield.Number: "1.5", formfield.Integer: "3", formfield.Boolean: "true"}[v.Type]
+	if v.Type == formfield.Array {
+		if !shellWord.MatchString(text) {
+			text = "a"
+		}
+		if len(v.Choices) > 0 && !slices.Contains(v.Choices, text) {
+			text = v.Choices[0]
+		}
+		value = string(capability.JSON([]string{text}))
+	}
+	return "'" + strings.ReplaceAll(v.Name+"="+value, "'", `'\''`) + "'"
+}
+
+var shellWord = lazyregexp.New(`^[\w.-]{1,40}$`)
 
 // TooManyVars checks the size of what a person set.
 func TooManyVars(set map[string]json.RawMessage) error {

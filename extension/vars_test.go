@@ -73,7 +73,7 @@ func TestVarTypes(t *testing.T) {
 }
 
 func TestParseVar(t *testing.T) {
-	m := varsManifest(t, `{"team": {"type": "string"}, "limit": {"type": "integer"}, "on": {"type": "boolean"}}`)
+	m := varsManifest(t, `{"team": {"type": "string"}, "limit": {"type": "integer"}, "on": {"type": "boolean"}, "tags": {"type": "array", "items": {"type": "string"}}}`)
 	for given, want := range map[string]string{
 		"team=12":      `"12"`,
 		"team=a=b":     `"a=b"`,
@@ -82,7 +82,10 @@ func TestParseVar(t *testing.T) {
 		"limit=1.5":    "the value of limit must be a whole number",
 		"limit=1e400":  "the value of limit must be a number",
 		"limit= 1 2":   "the value of limit is more than one value",
-		"on=yes":       "the value of on is not JSON",
+		"on=yes":       "the value of on is not JSON; write 'on=true'",
+		"tags=bug":     `the value of tags is not JSON; write 'tags=["bug"]'`,
+		"tags=[a":      `the value of tags is not JSON; write 'tags=["a"]'`,
+		"limit=it's":   "the value of limit is not JSON; write 'limit=3'",
 		"tem=x":        `there is no var "tem"; did you mean team?`,
 		"team":         "the form is NAME=VALUE",
 		"__proto__={}": "must start with a-z",

@@ -160,13 +160,14 @@ var builtins = builtinRemedies()
 func builtinRemedies() map[string]string {
 	remedies := make(map[string]string)
 	for remedy, names := range map[string]string{
-		"network access is a capability: use an http binding, such as env.api.fetch(url)":       "http https http2 net tls dgram dns dns/promises inspector inspector/promises",
-		"an extension starts no processes or threads: call another tool through env.tools":      "child_process cluster worker_threads repl",
-		"there is no process or machine to ask: pass what is needed as the tool's input":        "v8 vm wasi trace_events readline readline/promises domain constants",
-		"what is imported is bundled: write import or require with the name as a string":        "module",
-		"only path and path/posix are there: paths are separated by /":                          "path/win32",
-		"give tests in the manifest: see docs/manifest.md":                                      "test test/reporters",
-		"keep data in a kv or workspace binding, or use an npm package that does not need node": "sqlite sea",
+		"network access is a capability: use an http binding, such as env.api.fetch(url)":                                                                                      "http https http2 net tls dgram dns dns/promises inspector inspector/promises",
+		`an extension starts no processes: ask for a sandbox, which runs commands in a container ("bindings": {"box": {"sandbox": {"image": "host"}}}, then env.box.run(...))`: "child_process",
+		"an extension starts no processes or threads: await in one call, or call another tool through env.NAME of kind tools":                                                  "cluster worker_threads repl",
+		"there is no process or machine to ask: pass what is needed as the tool's input":                                                                                       "v8 vm wasi trace_events readline readline/promises domain constants",
+		"what is imported is bundled: write import or require with the name as a string":                                                                                       "module",
+		"only path and path/posix are there: paths are separated by /":                                                                                                         "path/win32",
+		"give tests in the manifest: see docs/manifest.md":                                                                                                                     "test test/reporters",
+		"keep data in a kv or workspace binding, or use an npm package that does not need node":                                                                                "sqlite sea",
 	} {
 		for name := range strings.FieldsSeq(names) {
 			remedies[name] = remedy

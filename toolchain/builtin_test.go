@@ -49,7 +49,7 @@ func TestNodeModules(t *testing.T) {
 		"a file":                 {`import v from "./node:path"; export default v`, "", []string{"a file"}},
 		"a capability":           {`import v from "node:http"; export default v`, "use an http binding", nil},
 		"processes":              {`import { exec } from "node:child_process"; export default exec`, `"node:child_process" is built into node and not available here: an extension starts no processes`, nil},
-		"without prefix":         {`export default require("child_process")`, "call another tool through env.tools", nil},
+		"without prefix":         {`export default require("child_process")`, `"sandbox": {"image": "host"}`, nil},
 		"unknown":                {`import v from "node:unknown"; export default v`, "an extension does not run in node", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"code.dny.dev/ssrf"
 )
@@ -66,6 +67,19 @@ func special(addr netip.Addr) string {
 	return ""
 }
 
+// asked returns the range of a rule that would allow a loopback or private address: all of loopback, or only the address. It is not valid
+// for others, such as those of cloud metadata.
+func asked(addr netip.Addr) netip.Prefix {
+	switch {
+	case addr.Is4() && addr.IsLoopback():
+		return netip.PrefixFrom(addr, 8).Masked()
+	case addr.IsLoopback(), addr.IsPrivate() && !strings.HasSuffix(special(addr), "(cloud metadata)"):
+		return netip.PrefixFrom(addr, addr.BitLen())
+	default:
+		return netip.Prefix{}
+	}
+}
+
 // translations are the IPv6 ranges that embed an IPv4 address, with the position of its four bytes.
 var translations = []struct {
 	prefix netip.Prefix
@@ -116,6 +130,8 @@ type refusedError struct {
 	what string
 	// own is set if no rule can allow it. public is set if the rule is for addresses that are not public.
 	own, public bool
+	// ask is the smallest range that a rule would have to name. It is not valid if nobody should be asked to allow it.
+	ask netip.Prefix
 }
 
 func (e *refusedError) Error() string { return "refused address: " + e.what }
@@ -137,7 +153,7 @@ func (p *addressPolicy) check(to netip.AddrPort) error {
 func (p *addressPolicy) checkRange(addr netip.Addr) error {
 	if !slices.ContainsFunc(p.allowed, func(r netip.Prefix) bool { return r.Contains(addr) }) {
 		if name := special(addr); name != "" {
-			return &refusedError{what: name}
+			return &refusedError{what: name, ask: asked(addr)}
 		}
 	}
 	if v4, ok := translated(addr); ok {

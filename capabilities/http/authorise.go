@@ -205,8 +205,18 @@ func (q *request) refused(err *refusedError) error {
 	case host.addr.IsValid():
 		return q.deny(fmt.Sprintf("%s is in %s, which needs a rule that names this address", host, err.what), grantFor(q))
 	default:
-		return q.deny(fmt.Sprintf("%s has an address in %s, which only the operator can allow, with `addresses` in the rule", host, err.what), nil)
+		return q.deny(fmt.Sprintf("%s has an address in %s, which only the operator can allow, with `addresses` in the rule", host, err.what), q.withAddress(err.ask))
 	}
+}
+
+// withAddress returns the rule of q with one more range of addresses.
+func (q *request) withAddress(ask netip.Prefix) abi.Wants {
+	if !ask.IsValid() {
+		return nil
+	}
+	rule := q.rule.Rule
+	rule.Addresses = append(slices.Clone(rule.Addresses), ask)
+	return capability.Operators{Grant: Rights{Rules: []Rule{rule}}}
 }
 
 // deny makes the denial of q, without the query.

@@ -26,6 +26,7 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capabilities/internal/captest"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/turns"
 	"github.com/stilehost/stile/wit"
 )
@@ -683,7 +684,8 @@ func TestEveryAddressMustBeAllowed(t *testing.T) {
 		have := do(t, c, get(at, "/"))
 		wantDenied(t, have.err, "good.example has an address in")
 		denied, _ := errors.AsType[*abi.Error](have.err)
-		if denied.Denial.Wants != nil || strings.Contains(denied.Denial.Reason, "10.0.0.1") {
+		// No manifest can allow it, and only the person who starts the call learns the address.
+		if wants := denied.Denial.Wants; wants != nil && wants.Remedy("x") != "" || strings.Contains(string(capability.JSON(denied.Denial)), "10.0.0.1") {
 			t.Errorf("%+v", denied.Denial)
 		}
 	}
@@ -1029,6 +1031,29 @@ func (s *stuckResolver) LookupNetIP(ctx context.Context, _, _ string) ([]netip.A
 	s.asked <- struct{}{}
 	<-ctx.Done()
 	return nil, ctx.Err()
+}
+
+// The rule that is asked for has all of loopback, or only the private address; nothing asks for other addresses.
+func TestRangeToAsk(t *testing.T) {
+	for address, want := range map[string]string{
+		"127.0.0.1": "127.0.0.0/8", "::1": "::1/128", "::ffff:127.0.0.9": "127.0.0.0/8", "10.1.2.3": "10.1.2.3/32", "fd00::7": "fd00::7/128",
+		"169.254.169.254": "", "fd00:ec2::254": "", "224.0.0.1": "", "64:ff9b::7f00:1": "", "100.100.100.200": "",
+	} {
+		c := client(t, Options{Rules: []Rule{{Scheme: "http", Host: "good.example", Port: 80, Path: "/**"}}, Resolver: resolver(map[string]string{"good.example": address})})
+		err := do(t, c, Request{Method: "GET", URL: "http://good.example/x"}).err
+		wantDenied(t, err, "which only the operator can allow")
+		denied, _ := errors.AsType[*abi.Error](err)
+		got := ""
+		if wants, ok := denied.Denial.Wants.(capability.Operators); ok {
+			got = wants.Grant.(Rights).Remedy("network=http:x", wants.Grant)
+		}
+		if want != "" {
+			want = "network=http:http://good.example/**,addresses=" + want
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", address, got, want)
+		}
+	}
 }
 
 func TestFailuresKeepQuiet(t *testing.T) {

@@ -238,6 +238,7 @@ func (g Rights) Remedy(spec string, wanted capability.Grant) string {
 	if err != nil {
 		return ""
 	}
+	rule.Addresses = w.Rules[0].Addresses
 	return rule.Remedy(spec, "http", g.Rules)
 }
 
@@ -246,7 +247,11 @@ func (g Rights) Remedy(spec string, wanted capability.Grant) string {
 func (r Rule) Remedy(spec, kind string, given []Rule, options ...string) string {
 	for _, rule := range given {
 		if rule.Host == r.Host {
-			r.Addresses = rule.Addresses
+			for _, prefix := range rule.Addresses {
+				if !slices.Contains(r.Addresses, prefix) {
+					r.Addresses = append(slices.Clone(r.Addresses), prefix)
+				}
+			}
 		}
 	}
 	name, _, _ := strings.Cut(spec, "=")

@@ -42,8 +42,14 @@ func (e *boundError) remedy(d abi.Denial) string {
 		if !ok {
 			return ""
 		}
-		wanted, _ := d.Wants.(capability.Wanted)
-		remedy := g.Remedy(spec, wanted.Grant)
+		var wanted capability.Grant
+		switch w := d.Wants.(type) {
+		case capability.Wanted:
+			wanted = w.Grant
+		case capability.Operators:
+			wanted = w.Grant
+		}
+		remedy := g.Remedy(spec, wanted)
 		if _, err := extension.ParseSpec(capabilities.Builtin, remedy); err != nil {
 			return ""
 		}
