@@ -55,7 +55,7 @@ func runAsked(answer string, command []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	c := exec.Command(command[0], command[1:]...)
+	c := exec.CommandContext(context.Background(), command[0], command[1:]...)
 	c.Stdin, c.Stdout, c.Stderr = terminal, os.Stdout, os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if _, err := io.WriteString(person, "y\n"); err != nil {
