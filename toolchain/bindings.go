@@ -210,7 +210,18 @@ const bindingsCore = `
     (local.set $from (i32.and (local.get $from) (i32.const -8)))
     (i64.store (i32.sub (i32.add (local.get $from) (local.get $n)) (i32.const 8)) (i64.const 0))
     (i64.store (local.get $from) (i64.load32_u offset=%[8]d (global.get $block)))
-    (memory.copy (i32.add (local.get $from) (i32.const 8)) (local.get $a) (i32.load offset=%[8]d (global.get $block)))
+    ;; In a loop, because the host adds code to instructions for ranges of memory.
+    (local.set $b (i32.const 0))
+    (block $end (loop $word
+      (br_if $end (i32.gt_u (i32.add (local.get $b) (i32.const 8)) (i32.load offset=%[8]d (global.get $block))))
+      (i64.store offset=8 (i32.add (local.get $from) (local.get $b)) (i64.load (i32.add (local.get $a) (local.get $b))))
+      (local.set $b (i32.add (local.get $b) (i32.const 8)))
+      (br $word)))
+    (block $end (loop $byte
+      (br_if $end (i32.ge_u (local.get $b) (i32.load offset=%[8]d (global.get $block))))
+      (i32.store8 offset=8 (i32.add (local.get $from) (local.get $b)) (i32.load8_u (i32.add (local.get $a) (local.get $b))))
+      (local.set $b (i32.add (local.get $b) (i32.const 1)))
+      (br $byte)))
     (i32.store (i32.load offset=24 (local.get $argv))
       (i32.sub (call $stile:encode (local.get $from) (i32.add (local.get $from) (local.get $n)) (local.get $to)) (local.get $to)))
     (return (i64.extend_i32_u (local.get $to))))

@@ -182,6 +182,28 @@ export namespace Code {
   }
 }
 
+/** Compresses and decompresses bytes. It needs no authority: what a codec returns depends on what it was given. Any env opens one. */
+export namespace Compression {
+  /** RFC 1952, 1950 and 1951. */
+  type Format = "gzip" | "deflate" | "deflate-raw";
+  type Flush = "none" | "sync" | "finish";
+  interface Output {
+    /** At most 262,144 bytes, as a text like that of `packed` of blob. */
+    bytes: string;
+    /** There is more output to take: the next input must be empty. */
+    more: boolean;
+    /** At the end of compressed data: how many bytes of the input come after it. */
+    rest?: number | undefined;
+  }
+  interface Codec {
+    /**
+     * Takes at most 262,144 bytes, as a text like that of `packed` of blob. To decompress, `flush` means nothing. Fails with `invalid` if the
+     * data is not of the format. The codec is of no use afterwards.
+     */
+    step(input: string, flush: Flush): Promise<Output>;
+  }
+}
+
 export namespace Console {
   type Level = "trace" | "debug" | "info" | "warn" | "error";
   interface Console {
