@@ -27,12 +27,7 @@ func TestInputIsForTheVersionShown(t *testing.T) {
 				does[writeOutput](other, "extension_write", d)
 				return &sdk.ElicitResult{Action: "accept", Content: object{"title": "milk"}}
 			}
-			var agent *client
-			if transport == "pipes" {
-				agent = h.personAt(withSessions, alice, "any", ask)
-			} else {
-				agent = h.web(HTTPOptions{}).client(transport, aliceToken, "any", ask)
-			}
+			agent := h.personOver(transport, ask)
 			does[writeOutput](agent, "extension_write", lacks(titled, `["title"]`))
 			r := agent.tool("todo_add", object{})
 			if !r.IsError || strings.Contains(text(r), "stolen") {
@@ -60,12 +55,7 @@ func TestInputsAtOnce(t *testing.T) {
 					}
 					return &sdk.ElicitResult{Action: action, Content: content}
 				}
-				var agent *client
-				if transport == "pipes" {
-					agent = h.personAt(withSessions, alice, "any", ask)
-				} else {
-					agent = h.web(HTTPOptions{}).client(transport, aliceToken, "any", ask)
-				}
+				agent := h.personOver(transport, ask)
 				does[writeOutput](agent, "extension_write", lacks(titled, `["title"]`))
 				var wait sync.WaitGroup
 				for range 10 {

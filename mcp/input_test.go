@@ -206,12 +206,7 @@ func TestInputEndsWithCall(t *testing.T) {
 				<-hang
 				return &sdk.ElicitResult{Action: "accept", Content: object{"title": "milk"}}
 			}
-			var agent *client
-			if transport == "pipes" {
-				agent = h.personAt(withSessions, alice, "any", ask)
-			} else {
-				agent = h.web(HTTPOptions{}).client(transport, aliceToken, "any", ask)
-			}
+			agent := h.personOver(transport, ask)
 			does[writeOutput](agent, "extension_write", lacks(titled, `["title"]`))
 			if _, err := agent.CallTool(ctx, &sdk.CallToolParams{Name: "todo_add", Arguments: object{}}); err == nil {
 				t.Error("a cancelled call has an answer")
@@ -298,4 +293,13 @@ func TestForgedInput(t *testing.T) {
 	if r := call(one, "todo_add", object{}, state, answer); !r.IsError || !strings.Contains(text(r), "never asked") {
 		t.Errorf("the question was about another version: %s", text(r))
 	}
+}
+
+// personOver is alice's client over pipes, or over HTTP with the version of the protocol that transport is.
+func (h *home) personOver(transport string, ask func(*sdk.ElicitParams) *sdk.ElicitResult) *client {
+	h.t.Helper()
+	if transport == "pipes" {
+		return h.personAt(withSessions, alice, "any", ask)
+	}
+	return h.web(HTTPOptions{}).client(transport, aliceToken, "any", ask)
 }
