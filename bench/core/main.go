@@ -17,6 +17,7 @@ import (
 
 	"github.com/stilehost/stile/bench/internal/measure"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/toolchain"
 )
 
 // bench is one run.
@@ -102,7 +103,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(packages, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(packages), 0o755); err != nil {
 		return err
 	}
 	b := &bench{quick: *quick, packages: packages, earlier: *earlier}
@@ -111,7 +112,7 @@ func run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	m := measure.DescribeMachine(ctx)
-	if b.quickjs, err = obtainEngine(ctx, packages); err != nil {
+	if b.quickjs, err = obtainEngine(ctx, toolchain.EnginePackage(), packages); err != nil {
 		return fmt.Errorf("obtain the engine: %w", err)
 	}
 	if *profile != "" {

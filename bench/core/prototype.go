@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -39,6 +40,7 @@ tool("haversine", async ({ lat1, lon1, lat2, lon2 }, env) => {
 // snapshot is the memory of an engine that is ready to be called, with the positions of the boxed values in it.
 type snapshot struct {
 	memory                  []byte
+	pages                   int32 // of the engine that goes on with it, whose stack may be above the memory
 	invoke, take, undefined int32
 }
 
@@ -171,7 +173,21 @@ func takeSnapshot(quickjs []byte) (*snapshot, error) {
 	return s, nil
 }
 
-// prototypeComponent assembles the component, which imports the engine with its memory taken out as "engine".
+// pagesOf returns the pages of the memory that an engine imports.
+func pagesOf(engine []byte) (int32, error) {
+	module, err := wasmtime.NewModule(wasmtime.NewEngine(), engine)
+	if err != nil {
+		return 0, err
+	}
+	for _, i := range module.Imports() {
+		if memory := i.Type().MemoryType(); memory != nil {
+			return int32(memory.Minimum()), nil
+		}
+	}
+	return 0, errors.New("the engine imports no memory")
+}
+
+// component assembles the component, which imports the engine with its memory taken out as "engine".
 func (s *snapshot) component() ([]byte, error) {
 	var imports, exports, shimImports strings.Builder
 	for _, i := range engineImports {
@@ -187,7 +203,6 @@ func (s *snapshot) component() ([]byte, error) {
 			fmt.Fprintf(&env, "(export %q (func $trampoline %[1]q))", i.name)
 		}
 	}
-	pages := len(s.memory) >> 16
 	return wasmtime.Wat2Wasm(fmt.Sprintf(`(component
   (core module $image (memory (export "memory") %[1]d) %[2]s)
   (import "log" (func $log (param "text" string)))
@@ -229,7 +244,7 @@ func (s *snapshot) component() ([]byte, error) {
     (with "host" (instance $host)) (with "engine" (instance $engine))))
   (func (export "call") (param "tool" string) (param "input" string) (result string)
     (canon lift (core func $shim "call") (memory $memory) (realloc (func $shim "realloc"))))
-)`, pages, dataText(s.memory), imports.String(), exports.String(), trampoline(), shimImports.String(), s.invoke, s.take, s.undefined, env.String()))
+)`, s.pages, dataText(s.memory), imports.String(), exports.String(), trampoline(), shimImports.String(), s.invoke, s.take, s.undefined, env.String()))
 }
 
 // dataText writes memory as data segments, without long runs of zeros.

@@ -139,6 +139,9 @@ func (b *bench) prepareNative(ctx context.Context, s *subject) error {
 	if err != nil {
 		return fmt.Errorf("make the prototype: %w", err)
 	}
+	if memory.pages, err = pagesOf(whole); err != nil {
+		return err
+	}
 	prototype, err := memory.component()
 	if err != nil {
 		return fmt.Errorf("make the prototype: %w", err)

@@ -89,22 +89,26 @@ func (s *subject) build(ctx context.Context, name string) (*host.Component, erro
 	return s.tools.Build(ctx, src)
 }
 
-// obtainEngine makes npm put the packages of the toolchain's lockfile into dir, unless they are there, and returns the engine as
-// published.
-func obtainEngine(ctx context.Context, dir string) (quickjs []byte, err error) {
-	file := filepath.Join(dir, "node_modules", "quickjs-wasi", "quickjs.wasm")
-	if quickjs, err = os.ReadFile(file); !errors.Is(err, fs.ErrNotExist) {
-		return quickjs, err
+// obtainEngine makes npm put the packages of a lockfile into dir, unless they are there, and returns the engine as published.
+func obtainEngine(ctx context.Context, packages fs.FS, dir string) (quickjs []byte, err error) {
+	lock := filepath.Join(dir, "package-lock.json")
+	want, err := fs.ReadFile(packages, "package-lock.json")
+	if err != nil {
+		return nil, err
 	}
-	packages := toolchain.EnginePackage()
-	for _, name := range []string{"package.json", "package-lock.json"} {
-		content, err := fs.ReadFile(packages, name)
-		if err != nil {
-			return nil, err
+	file := filepath.Join(dir, "node_modules", "quickjs-wasi", "quickjs.wasm")
+	if quickjs, err = os.ReadFile(file); err == nil {
+		if is, err := os.ReadFile(lock); err == nil && bytes.Equal(is, want) {
+			return quickjs, nil
 		}
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			return nil, err
-		}
+	}
+	manifest, err := fs.ReadFile(packages, "package.json")
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.RemoveAll(filepath.Join(dir, "node_modules")),
+		os.WriteFile(filepath.Join(dir, "package.json"), manifest, 0o600), os.WriteFile(lock, want, 0o600)); err != nil {
+		return nil, err
 	}
 	npm := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-bin-links", "--prefix", dir)
 	if out, err := npm.CombinedOutput(); err != nil {
