@@ -84,7 +84,7 @@ func (c *Client) start(operation context.Context, q *request, timeout *uint32) (
 			<-c.call.pending
 		}()
 		if err := place.wait(exchanging); err != nil {
-			e.fail(explain(exchanging, err))
+			e.fail(explain(exchanging, q.target, err))
 			return
 		}
 		e.run(exchanging, c, q)
@@ -99,7 +99,7 @@ func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
 	q.accepts = place.accepts()
 	response, q, err := c.follow(ctx, q)
 	if err != nil {
-		e.fail(q.secrets.hush(explain(ctx, err)))
+		e.fail(q.secrets.hush(explain(ctx, q.target, err)))
 		return
 	}
 	defer func() { _ = response.Body.Close() }()
@@ -121,7 +121,7 @@ func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
 	e.mu.Unlock()
 	e.headed.SetReady()
 	if err := e.receive(ctx, c, response, encoding, q); err != nil {
-		e.finish(q.secrets.hush(explain(ctx, err)))
+		e.finish(q.secrets.hush(explain(ctx, q.target, err)))
 		return
 	}
 	e.finish(nil)
@@ -143,8 +143,8 @@ func (h Head) size() int64 {
 	return int64(size)
 }
 
-// explain converts a failure into an error for the guest, without details of the host's network.
-func explain(ctx context.Context, err error) *abi.Error {
+// explain converts a failure into an error for the guest, with the server's name and port, and without details of the host's network.
+func explain(ctx context.Context, t *target, err error) *abi.Error {
 	if known, ok := errors.AsType[*abi.Error](err); ok {
 		return known
 	}
@@ -158,22 +158,25 @@ func explain(ctx context.Context, err error) *abi.Error {
 	case ctx.Err() != nil:
 		return abi.Errorf(abi.CodeUnavailable, "the exchange was closed")
 	}
+	unavailable := func(format string, args ...any) *abi.Error {
+		return abi.Errorf(abi.CodeUnavailable, "%s:%d: %s", t.host, t.port, fmt.Sprintf(format, args...))
+	}
 	if lookup, ok := errors.AsType[*net.DNSError](err); ok {
 		if lookup.IsNotFound {
-			return abi.Errorf(abi.CodeUnavailable, "the name %s has no address", lookup.Name)
+			return unavailable("the name has no address")
 		}
-		return abi.Errorf(abi.CodeUnavailable, "the name %s could not be looked up", lookup.Name)
+		return unavailable("the name could not be looked up")
 	}
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
-		return abi.Errorf(abi.CodeUnavailable, "%v", errno)
+		return unavailable("%v", errno)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return abi.Errorf(abi.CodeUnavailable, "the server closed the connection before the response was complete")
+		return unavailable("the server closed the connection before the response was complete")
 	}
 	if operation, ok := errors.AsType[*net.OpError](err); ok {
-		return abi.Errorf(abi.CodeUnavailable, "%s: %v", operation.Op, operation.Err)
+		return unavailable("%s: %v", operation.Op, operation.Err)
 	}
-	return abi.Errorf(abi.CodeUnavailable, "%v", err)
+	return unavailable("%v", err)
 }
 
 // Stage is the variant `stage`: how far an exchange has come. Body is set if Case says so.

@@ -674,7 +674,7 @@ func TestRebinding(t *testing.T) {
 	}
 	wantDenied(t, do(t, c, get(at, "/")).err, "good.example has an address in 127.0.0.0/8 (loopback), which only the operator can allow")
 	wantDenied(t, do(t, c, Request{Method: "GET", URL: fmt.Sprintf("http://late.example:%d/", at)}).err, "127.0.0.0/8 (loopback)")
-	wantError(t, do(t, c, Request{Method: "GET", URL: fmt.Sprintf("http://none.example:%d/", at)}).err, abi.ErrUnavailable, "the name none.example has no address")
+	wantError(t, do(t, c, Request{Method: "GET", URL: fmt.Sprintf("http://none.example:%d/", at)}).err, abi.ErrUnavailable, fmt.Sprintf("none.example:%d: the name has no address", at))
 }
 
 func TestEveryAddressMustBeAllowed(t *testing.T) {
@@ -1065,15 +1065,22 @@ func TestFailuresKeepQuiet(t *testing.T) {
 	_ = closed.Close()
 	rule := good(at)
 	rule.Host = "*.example"
+	reset := serve(t, func(nethttp.ResponseWriter, *nethttp.Request) { panic(nethttp.ErrAbortHandler) })
 	for name, want := range map[string]string{
 		"good.example":    "connection refused",
-		"unknown.example": "the name unknown.example has no address",
-		"broken.example":  "the name broken.example could not be looked up",
+		"unknown.example": "the name has no address",
+		"broken.example":  "the name could not be looked up",
+		"reset.example":   "the server closed the connection before the response was complete",
 	} {
-		c := client(t, Options{Rules: []Rule{rule}, Resolver: leakyResolver{resolver(map[string]string{"good.example": "127.0.0.1"})}})
-		err := do(t, c, Request{Method: "GET", URL: fmt.Sprintf("http://%s:%d/", name, at)}).err
-		wantError(t, err, abi.ErrUnavailable, want)
-		for _, secret := range []string{"127.0.0.1", "10.0.0.2", "resolv.conf"} {
+		port, rule := at, rule
+		if name == "reset.example" {
+			port = reset
+		}
+		rule.Port = port
+		c := client(t, Options{Rules: []Rule{rule}, Resolver: leakyResolver{resolver(map[string]string{"good.example": "127.0.0.1", "reset.example": "127.0.0.1"})}})
+		err := do(t, c, Request{Method: "GET", URL: fmt.Sprintf("http://%s:%d/path?token=k3y", name, port)}).err
+		wantError(t, err, abi.ErrUnavailable, fmt.Sprintf("unavailable: %s:%d: %s", name, port, want))
+		for _, secret := range []string{"127.0.0.1", "10.0.0.2", "resolv.conf", "path", "k3y"} {
 			if strings.Contains(err.Error(), secret) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -1317,7 +1324,7 @@ func TestTLS(t *testing.T) {
 	hang := at("example.com", "/hang")
 	hang.Timeout = new(uint32(100))
 	wantError(t, do(t, c, hang).err, abi.ErrTimedOut, "")
-	wantError(t, do(t, c, at("good.example", "/")).err, abi.ErrUnavailable, "certificate")
+	wantError(t, do(t, c, at("good.example", "/")).err, abi.ErrUnavailable, fmt.Sprintf("good.example:%d: tls: failed to verify certificate", rule.Port))
 	options.RootCAs = nil
 	wantError(t, do(t, client(t, options), at("example.com", "/")).err, abi.ErrUnavailable, "certificate")
 	plain := rule

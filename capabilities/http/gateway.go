@@ -259,7 +259,7 @@ func (p *Passage) explain(ctx context.Context, err error) error {
 	if refused, ok := errors.AsType[*refusedError](err); ok {
 		return p.q.refused(refused)
 	}
-	return p.q.secrets.hush(explain(ctx, err))
+	return p.q.secrets.hush(explain(ctx, p.q.target, err))
 }
 
 // RoundTrip sends the request and returns the response. It follows no redirect. Size is the number of bytes of the body, or -1. If the rule
