@@ -120,6 +120,15 @@ type Owner interface {
 	Own(store, binding string) Grant
 }
 
+// Holder is an [Owner] of a store that a person can name, too.
+type Holder interface {
+	Owner
+	// Holds returns the name of the store, and whether there is anything in it.
+	Holds(ctx context.Context, s *Site) (store string, has bool, err error)
+	// Spec returns what gives the same on a command line, without NAME=.
+	Spec() string
+}
+
 // Limiter is a grant that a policy's ceiling can reduce to a part. Other grants are removed as a whole or kept.
 type Limiter interface {
 	Grant
@@ -171,6 +180,16 @@ type Remedier interface {
 	// Remedy returns the spec that would allow what was wanted instead of spec, both in the form NAME=SPEC. It is empty if no spec
 	// would.
 	Remedy(spec string, wanted Grant) string
+}
+
+// SecretUser is a grant whose rules can name secrets, which the host sends to the hosts of the rules.
+type SecretUser interface {
+	Grant
+	// Secrets returns the names of the secrets, each once, in the order of the rules.
+	Secrets() []string
+	// Specs returns what gives the same on a command line, without NAME=, as [Kind.ParseSpec] reads it after the name of the kind and a colon.
+	// Several are the parts of one binding.
+	Specs() []string
 }
 
 // Shortener is a grant whose short form in a manifest is not `true`.
@@ -287,13 +306,13 @@ func JSON(v any) []byte {
 // OwnerName is the form of the name of an agent or a user.
 const OwnerName = `[a-z0-9][a-z0-9_-]{0,63}`
 
-var storeName = lazyregexp.New(`^((agent|user)\.` + OwnerName + `\.)?` + OwnerName + `$`)
+var storeName = lazyregexp.New(`^((agent|user|run)\.` + OwnerName + `\.|shared\.)?` + OwnerName + `$`)
 
 // StoreNames describes the names that a store can have.
 const StoreNames = `a-z, 0-9, "_" and "-"`
 
-// IsStoreName reports whether a command line can name a store like this. A name may begin with an agent or a user, and may become
-// part of a file's name.
+// IsStoreName reports whether a command line can name a store like this. The stores of extensions begin with "agent.",
+// "user.", "shared." or "run."; all other names are the person's. A name may become part of a file's name.
 func IsStoreName(name string) bool { return storeName.MatchString(name) }
 
 // Printable returns s in a form that people can safely read: hidden characters, and those that a terminal acts on, are escaped.

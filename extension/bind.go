@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/sha256hex"
 )
 
 // Defaults are the bindings that commands for people add by default, each under the name of its kind: of Stile's own kinds, console,
@@ -49,15 +52,31 @@ func Known(bindings []Binding) map[string]string {
 }
 
 // Own returns the manifest's bindings with the extension's own stores in a scope: the workspace of its name, and for each kv binding
-// a separate bucket, which no binding of a command line can name. The stores of two scopes are never the same, except those of
-// [Shared] and of the [Local] user, which have the plain name.
+// a separate bucket, which no binding of a command line can name. The stores of two scopes are never the same, and none is one that a person
+// named.
 func (m *Manifest) Own(scope Scope) []Binding {
 	return Own(m.Name, scope, m.Bindings)
 }
 
 // Own is [Manifest.Own] for the bindings of something with a name of its own, that is no extension.
 func Own(name string, scope Scope, bindings []Binding) []Binding {
-	own, store := slices.Clone(bindings), scope.store()+name
+	return own(scope.store()+name, bindings)
+}
+
+// OwnRun is [Manifest.Own] for a manifest that a person runs from a file, which nobody approved. Its stores depend on the file, given as an
+// absolute path, and on the manifest's name: they are "run.FOLDER-DIGEST.NAME". So no name that an author chooses leads to the stores of
+// another manifest, of a stored extension or of the person.
+func (m *Manifest) OwnRun(file string) []Binding {
+	folder := strings.Trim(notInPlaces.ReplaceAllString(strings.ToLower(filepath.Base(filepath.Dir(file))), "-"), "-")
+	folder = strings.TrimLeft(folder[:min(len(folder), 32)]+"-", "-")
+	return own("run."+folder+sha256hex.Of([]byte(file))[:16]+"."+m.Name, m.Bindings)
+}
+
+// notInPlaces matches what a "-" replaces in the name of a folder.
+var notInPlaces = lazyregexp.New(`[^a-z0-9]+`)
+
+func own(store string, bindings []Binding) []Binding {
+	own := slices.Clone(bindings)
 	for i, b := range own {
 		if g, ok := b.Grant.(capability.Owner); ok {
 			own[i].Grant = g.Own(store, b.Name)

@@ -34,7 +34,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// An extension's data is stored under its own name, and no command-line binding reaches its buckets by accident.
+// An extension's data is stored under its scope and its own name, and no command-line binding reaches its buckets by accident.
 func TestOwn(t *testing.T) {
 	m, err := Parse([]byte(`{"name": "my-notes", "version": "1.0.0", "description": "d", "tools": ["t"],
 		"permissions": {"kv": true}, "bindings": {"a": {"workspace": {"path": "/a"}}, "b": {"kv": true}}}`))
@@ -42,9 +42,9 @@ func TestOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Binding{
-		{"a", workspace.Rights{Store: "my-notes", Path: "/a", Access: workspace.Read}},
-		{"b", kv.Rights{Store: "my-notes/b"}},
-		{"kv", kv.Rights{Store: "my-notes/kv"}},
+		{"a", workspace.Rights{Store: "shared.my-notes", Path: "/a", Access: workspace.Read}},
+		{"b", kv.Rights{Store: "shared.my-notes/b"}},
+		{"kv", kv.Rights{Store: "shared.my-notes/kv"}},
 	}
 	if got := m.Own(Scope{Kind: Shared}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -52,7 +52,7 @@ func TestOwn(t *testing.T) {
 	if m.Bindings[0].Grant != (workspace.Rights{Path: "/a", Access: workspace.Read}) {
 		t.Error("the manifest was changed")
 	}
-	if _, err := ParseSpec(capabilities.Builtin, "x=kv:my-notes/b"); err == nil {
+	if _, err := ParseSpec(capabilities.Builtin, "x=kv:shared.my-notes/b"); err == nil {
 		t.Error("a binding of the command line names an extension's bucket")
 	}
 }

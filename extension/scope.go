@@ -102,10 +102,11 @@ func Visible(user, agent string) []Scope {
 	return append(all, Scope{Kind: Shared})
 }
 
-// store returns the prefix of the names of a scope's stores. No extension's name has a ".".
+// store returns the prefix of the names of a scope's stores. No extension's name has a ".". Names without a prefix are the person's own, so that
+// no name of an extension is one of them.
 func (s Scope) store() string {
-	if s.Kind == Shared || s == (Scope{User, Local}) {
-		return ""
+	if s.Kind == Shared {
+		return "shared."
 	}
 	return string(s.Kind) + "." + s.Owner + "."
 }

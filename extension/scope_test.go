@@ -3,7 +3,6 @@ package extension
 import (
 	"encoding/json"
 	"errors"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -67,18 +66,26 @@ func TestScopeOrder(t *testing.T) {
 // An extension has no store of another scope's extension, whatever their names.
 func TestOwnByScope(t *testing.T) {
 	names := []string{"notes", "agent", "user-a-notes", "a-notes"}
-	scopes := []Scope{{Kind: Shared}, {User, "a"}, {User, "b"}, {Agent, "a"}, {Agent, "a-notes"}, {Agent, "a_b"}, {User, "notes"}}
+	scopes := []Scope{{Kind: Shared}, {User, Local}, {User, "a"}, {User, "b"}, {Agent, "a"}, {Agent, "a-notes"}, {Agent, "a_b"}, {User, "notes"}}
 	seen := map[string]string{}
 	for _, name := range names {
 		m := &Manifest{Name: name, Bindings: []Binding{{"kv", kv.Rights{}}, {"w", workspace.Rights{Path: "/", Access: workspace.Read}}}}
+		owned := map[string][]Binding{}
 		for _, scope := range scopes {
-			own := m.Own(scope)
-			who := name + " in " + scope.String()
+			owned[name+" in "+scope.String()] = m.Own(scope)
+		}
+		for _, file := range []string{"/a/notes.json", "/a/manifest.json", "/b/manifest.json", "/manifest.json", "/shared/notes.json", "/" + strings.Repeat("é", 100) + "/notes.json", "/" + strings.Repeat("a", 100) + "/notes.json"} {
+			owned[name+" of "+file] = m.OwnRun(file)
+		}
+		for who, own := range owned {
 			for _, store := range []string{own[0].Grant.(kv.Rights).Store, own[1].Grant.(workspace.Rights).Store} {
 				if other := seen[store]; other != "" {
 					t.Errorf("%s has the store %s of %s", who, store, other)
 				}
 				seen[store] = who
+				if !strings.Contains(store, ".") {
+					t.Errorf("%s has the store %s, which is a person's", who, store)
+				}
 			}
 			// A person reaches it by name.
 			b, err := ParseSpec(capabilities.Builtin, "x=workspace:"+own[1].Grant.(workspace.Rights).Store)
@@ -88,9 +95,6 @@ func TestOwnByScope(t *testing.T) {
 			if _, err := ParseSpec(capabilities.Builtin, "x=kv:"+own[0].Grant.(kv.Rights).Store); err == nil {
 				t.Errorf("a command line binds the bucket of %s", who)
 			}
-		}
-		if local := m.Own(Scope{User, Local}); !reflect.DeepEqual(local, m.Own(Scope{Kind: Shared})) {
-			t.Errorf("the local user has %v", local)
 		}
 	}
 	for _, bad := range []string{"a.notes", "agent..notes", "agent.a.b.notes", ".notes", "agent.a.", "shared.a.notes", "agent.A.notes", "agent.a.no\ntes"} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,4 +154,36 @@ func FuzzSpec(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// What a manifest asks for with secrets, a person can bind with flags.
+func TestSpecsOfSecrets(t *testing.T) {
+	m, err := Parse([]byte(`{"name": "n", "version": "1.0.0", "description": "d", "tools": ["t"], "bindings": {
+		"api": {"http": [
+			{"host": "api.example.com", "credential": "one", "path": "/a,b/**", "methods": ["POST", "GET"], "headers": ["x-a", "*"], "maxResponse": 7},
+			{"scheme": "http", "host": "*", "port": 8080},
+			{"host": "b.example.com", "port": 444, "credential": "two", "as": "query:key"},
+			{"host": "c.example.com", "credential": "one", "as": "basic"}
+		]},
+		"web": {"browser": {"rules": [{"host": "a.example.com", "credential": "one", "path": "/x"}, {"host": "b.example.com"}], "pages": 3, "intercept": true}},
+		"box": {"sandbox": {"image": "host", "memory": "1GiB", "disk": "1GiB", "cpu": 1.5, "processes": 64, "time": "1m", "traffic": "2GiB",
+			"network": [{"host": "a.example.com", "credential": "one", "methods": ["POST"]}, {"host": "b.example.com", "path": "/y"}], "intercept": true, "allow": ["a", "b/c"]}}
+	}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range m.Bindings {
+		g := b.Grant.(capability.SecretUser)
+		if want := map[string][]string{"api": {"one", "two"}, "web": {"one"}, "box": {"one"}}[b.Name]; !slices.Equal(g.Secrets(), want) {
+			t.Errorf("%s uses %v, want %v", b.Name, g.Secrets(), want)
+		}
+		var specs []string
+		for _, spec := range g.Specs() {
+			specs = append(specs, b.Name+"="+g.Kind().Name+":"+spec)
+		}
+		got, err := ParseSpecs(capabilities.Builtin, specs)
+		if err != nil || !Covers(got, []Binding{b}) || !Covers([]Binding{b}, got) {
+			t.Errorf("%s: %v, %v", b.Name, specs, err)
+		}
+	}
 }

@@ -258,6 +258,30 @@ func (g Rights) Reach() (changes, open bool) { return g.traffic().Reach() }
 // Hosts implements [capability.Hoster].
 func (g Rights) Hosts() []string { return g.traffic().Hosts() }
 
+// Secrets implements [capability.SecretUser].
+func (g Rights) Secrets() []string { return http.Secrets(g.Rules) }
+
+// Specs implements [capability.SecretUser].
+func (g Rights) Specs() []string {
+	var options []string
+	if g.Intercept {
+		options = append(options, "intercept")
+	}
+	for _, number := range []struct {
+		name  string
+		value int
+	}{{"pages", g.Budget.Pages}, {"seconds", g.Budget.Seconds}, {"megabytes", g.Budget.Megabytes}} {
+		if number.value != 0 {
+			options = append(options, fmt.Sprintf("%s=%d", number.name, number.value))
+		}
+	}
+	specs := make([]string, len(g.Rules))
+	for i, rule := range g.Rules {
+		specs[i] = strings.Join(append([]string{rule.String()}, options...), ",")
+	}
+	return specs
+}
+
 // Short implements [capability.Shortener].
 func (g Rights) Short() any { return []string{g.Rules[0].Host} }
 

@@ -225,6 +225,29 @@ func (g Rights) Hosts() []string {
 	return hosts
 }
 
+// Secrets implements [capability.SecretUser].
+func (g Rights) Secrets() []string { return Secrets(g.Rules) }
+
+// Secrets returns the names of the secrets that rules name, each once.
+func Secrets(rules []Rule) []string {
+	var names []string
+	for _, rule := range rules {
+		if rule.Credential != "" && !slices.Contains(names, rule.Credential) {
+			names = append(names, rule.Credential)
+		}
+	}
+	return names
+}
+
+// Specs implements [capability.SecretUser].
+func (g Rights) Specs() []string {
+	specs := make([]string, len(g.Rules))
+	for i, rule := range g.Rules {
+		specs[i] = rule.String()
+	}
+	return specs
+}
+
 // Short implements [capability.Shortener].
 func (g Rights) Short() any { return []string{g.Rules[0].Host} }
 

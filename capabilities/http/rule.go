@@ -150,7 +150,7 @@ func (r *Rule) setOption(option string) error {
 // String is the form that ParseRule reads, without defaults.
 func (r Rule) String() string {
 	var out strings.Builder
-	out.WriteString(r.origin() + r.Path)
+	out.WriteString(r.origin() + strings.ReplaceAll(r.Path, ",", "%2C"))
 	list := func(name string, values []string) {
 		if len(values) > 0 {
 			out.WriteString("," + name + "=" + strings.Join(values, "+"))

@@ -204,6 +204,25 @@ func (g Rights) Own(store, _ string) capability.Grant {
 	return g
 }
 
+// Holds implements [capability.Holder].
+func (g Rights) Holds(ctx context.Context, s *capability.Site) (store string, has bool, err error) {
+	opened, err := open(ctx, s)
+	if err != nil {
+		return g.Store, false, err
+	}
+	has, err = opened.Has(ctx, g.Store)
+	return g.Store, has, err
+}
+
+// Spec implements [capability.Holder].
+func (g Rights) Spec() string {
+	spec := "workspace:" + g.Store + strings.TrimSuffix(g.Path, "/")
+	if g.Access == ReadWrite {
+		spec += ",rw"
+	}
+	return spec
+}
+
 // Reach implements [capability.Reacher].
 func (g Rights) Reach() (changes, open bool) { return g.Access != Read, false }
 
@@ -226,7 +245,7 @@ func remedy(spec string, has, wants Access, same bool) string {
 
 // Open implements [capability.Opener].
 func (g Rights) Open(ctx context.Context, s *capability.Site) (abi.Capability, error) {
-	store, err := capability.Store(ctx, s, File, func(ctx context.Context, path string) (*Store, error) { return Open(ctx, path, Options{Room: s.Room}) })
+	store, err := open(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -235,6 +254,11 @@ func (g Rights) Open(ctx context.Context, s *capability.Site) (abi.Capability, e
 		return nil, err
 	}
 	return g.Access.of(d), nil
+}
+
+// open returns the store of a site.
+func open(ctx context.Context, s *capability.Site) (*Store, error) {
+	return capability.Store(ctx, s, File, func(ctx context.Context, path string) (*Store, error) { return Open(ctx, path, Options{Room: s.Room}) })
 }
 
 // of is a directory with no more than this access.

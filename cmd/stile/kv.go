@@ -19,7 +19,7 @@ type kvCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*kvCommand) Help() string {
-	return `Buckets of kv are kept in STILE_HOME. The binding notes of the extension list has the bucket agent.NAME.list/notes or user.NAME.list/notes, in the scope of that agent or user, and list/notes in the scope shared. --bind names others. Buckets stay when their extension is removed.
+	return `Buckets of kv are kept in STILE_HOME. The binding notes of the extension list has the bucket agent.NAME.list/notes or user.NAME.list/notes, in the scope of that agent or user, and shared.list/notes in the scope shared. With stile run --manifest, it has run.FOLDER-DIGEST.list/notes, where the digest stands for the path of the manifest. --bind names others. Buckets stay when their extension is removed.
 
 Examples:
 
@@ -97,7 +97,7 @@ func (*kvGet) Help() string {
 Examples:
 
     stile kv get user.ada.greeter/kv config/greeting
-    stile kv get list/notes seen --json`
+    stile kv get shared.list/notes seen --json`
 }
 
 // Run implements the command.

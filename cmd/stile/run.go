@@ -122,7 +122,9 @@ func (*runCommand) Help() string {
 ` + specForms() + `
 The call is recorded in STILE_HOME. stile calls lists, shows and replays it.
 
-With --manifest, the extension gets a workspace of its own name, and a bucket for each kv binding. --var sets a var of the manifest, which checks it. Without a manifest, a value that is JSON is that value, and any other is a text.
+With --manifest, the extension gets a workspace and a bucket for each kv binding. They belong to that file, by its path and the name in it: stile ws ls and stile kv ls list them as run.FOLDER-DIGEST.NAME. To give it a workspace of yours, add --bind, as in --bind notes=workspace:mine,rw. A binding whose rules use a secret needs --bind too, and the error has the flag.
+
+--var sets a var of the manifest, which checks it. Without a manifest, a value that is JSON is that value, and any other is a text.
 
 Examples:
 
@@ -294,7 +296,14 @@ func (c *callFlags) call(
 			return nil, usagef("the binding %s names tools of stored extensions; say where they are here, with --bind %[1]s=tools:FILE", b.Name)
 		}
 	}
+	if err := c.namesNoSecret(bindings); err != nil {
+		return nil, err
+	}
 	env, err := state.Env(ctx, bindings)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := c.places(ctx, s, state, bindings)
 	if err != nil {
 		return nil, err
 	}
@@ -306,6 +315,7 @@ func (c *callFlags) call(
 		request.Recorder = calls.recorder
 	}
 	result, err := do(ctx, request)
+	kept(ctx)
 	if err != nil {
 		return nil, &boundError{error: err, specs: c.Bind}
 	}
@@ -325,7 +335,9 @@ func (c *callFlags) bindings() (*extension.Manifest, []extension.Binding, error)
 		if manifest, err = readManifest(c.Manifest); err != nil {
 			return nil, nil, err
 		}
-		asked = manifest.Own(extension.Scope{Kind: extension.Shared})
+		if asked, err = ownRun(manifest, c.Manifest); err != nil {
+			return nil, nil, err
+		}
 	}
 	if !c.NoDefaults {
 		defaults = extension.Defaults(capabilities.Builtin)

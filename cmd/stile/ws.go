@@ -39,6 +39,8 @@ type wsCommand struct {
 func (*wsCommand) Help() string {
 	return `Workspaces are kept in STILE_HOME. Name one as in --bind: NAME, or NAME/path for something in it. The first write creates the workspace.
 
+The workspace of the extension list is agent.NAME.list, user.NAME.list or shared.list, by its scope. With stile run --manifest, it is run.FOLDER-DIGEST.list, where FOLDER has the manifest and the digest stands for its path. Names without a dot are yours.
+
 The exit code is 1 if a path is missing or in the way, 2 for a bad request, 4 if the workspace is full.
 
 Examples:
