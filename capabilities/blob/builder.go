@@ -136,6 +136,20 @@ func (b *Builder) Bytes(offset int64, n int) ([]byte, error) {
 	return data, fileError(err)
 }
 
+// DropBefore gives back what it can of the bytes before an offset: those in the temporary file, in pieces of 64 KiB. It returns how many
+// of the first bytes are gone. To read them fails with abi.ErrInvalid, also in the blob that is made afterwards.
+func (b *Builder) DropBefore(offset int64) (int64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.done || b.spill.chunks == nil {
+		return 0, nil
+	}
+	before := b.spill.gone
+	err := b.spill.dropBefore(min(offset, b.size))
+	b.options.Quota.Release(int64(b.spill.gone-before) * chunkSize)
+	return int64(b.spill.gone) * chunkSize, err
+}
+
 // Blob ends the writing and returns the written bytes as a blob. The caller closes it.
 func (b *Builder) Blob() (*Blob, error) {
 	b.mu.Lock()
@@ -171,9 +185,11 @@ func (b *Builder) Close() error {
 // release gives back everything. No more writes follow.
 func (b *Builder) release() error {
 	b.forget()
-	b.options.Quota.Release(b.size)
+	b.options.Quota.Release(b.size - int64(b.spill.gone)*chunkSize)
 	return b.spill.close()
 }
+
+var errDropped = abi.Errorf(abi.CodeInvalid, "these bytes were dropped")
 
 // fileError keeps names of the host's files out of errors for guests.
 func fileError(err error) error {

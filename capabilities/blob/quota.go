@@ -93,6 +93,13 @@ func (q *Quota) Release(n int64) {
 // shared is how many of so many bytes count toward all.
 func (q *Quota) shared(used int64) int64 { return max(0, used-q.free) }
 
+// Free is how many bytes Reserve has left. If the quota is part of a [Common], others may have taken them.
+func (q *Quota) Free() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.limit - q.used
+}
+
 // Quotas are quotas that the same bytes count toward.
 type Quotas []*Quota
 
@@ -169,11 +176,12 @@ type spilled struct {
 	dir    string
 	file   *os.File
 	chunks []int64 // where the bytes are; nil if there are none
+	gone   int     // chunks before these, which were given back
 }
 
 // write writes p at an offset. Everything before the offset must have been written.
 func (s *spilled) write(p []byte, offset int64) (err error) {
-	for int64(len(s.chunks))*chunkSize < offset+int64(len(p)) {
+	for int64(s.gone+len(s.chunks))*chunkSize < offset+int64(len(p)) {
 		file, chunk, err := s.quota.take(s.dir)
 		if err != nil {
 			return err
@@ -194,7 +202,11 @@ func (s *spilled) each(p []byte, offset int64, do func([]byte, int64) (int, erro
 	for done < len(p) {
 		in := offset % chunkSize
 		part := p[done:][:min(int64(len(p)-done), chunkSize-in)]
-		n, err := do(part, s.chunks[offset/chunkSize]*chunkSize+in)
+		at := int(offset/chunkSize) - s.gone
+		if at < 0 {
+			return done, errDropped
+		}
+		n, err := do(part, s.chunks[at]*chunkSize+in)
 		done += n
 		if err != nil {
 			return done, err
@@ -202,6 +214,17 @@ func (s *spilled) each(p []byte, offset int64, do func([]byte, int64) (int, erro
 		offset += int64(n)
 	}
 	return done, nil
+}
+
+// dropBefore gives back the chunks before an offset, except the last one, so that the file stays open.
+func (s *spilled) dropBefore(offset int64) error {
+	n := min(int(offset/chunkSize)-s.gone, len(s.chunks)-1)
+	if n <= 0 {
+		return nil
+	}
+	dropped := s.chunks[:n]
+	s.chunks, s.gone = s.chunks[n:], s.gone+n
+	return s.quota.giveBack(dropped)
 }
 
 func (s *spilled) close() error {

@@ -3,6 +3,7 @@ package http
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -30,6 +31,8 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 	e.mu.Lock()
 	e.arriving = e.builder(kind, limit)
 	e.mu.Unlock()
+	c.call.bodies.Store(e, nil)
+	defer c.call.bodies.Delete(e)
 	turn := turn{ctx: ctx}
 	defer turn.give()
 	var body io.Reader = chargedReader{waitingReader{&turn, meteredReader{ctx, response.Body}}, c.call.received}
@@ -54,7 +57,7 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 	if q.secrets.forms != nil {
 		body = maskedReader{ctx, &maskReader{r: body, secrets: q.secrets}}
 	}
-	_, err = io.Copy(bodyWriter{e}, turnReader{&turn, body})
+	_, err = io.Copy(bodyWriter{ctx, e}, turnReader{&turn, body})
 	return err
 }
 
@@ -110,14 +113,107 @@ func (m maskedReader) Read(p []byte) (int, error) {
 }
 
 // bodyWriter keeps the body as it arrives.
-type bodyWriter struct{ e *Exchange }
+type bodyWriter struct {
+	ctx context.Context
+	e   *Exchange
+}
 
-func (w bodyWriter) Write(p []byte) (int, error) {
-	w.e.mu.Lock()
-	defer w.e.mu.Unlock()
-	n, err := w.e.arriving.Write(p)
-	w.e.arrived()
+func (w bodyWriter) Write(p []byte) (n int, err error) {
+	if err := w.e.pace(w.ctx); err != nil {
+		return 0, err
+	}
+	err = w.e.client.call.room(int64(len(p)), func() (err error) {
+		w.e.mu.Lock()
+		defer w.e.mu.Unlock()
+		n, err = w.e.arriving.Write(p)
+		w.e.arrivedBytes += int64(n)
+		w.e.arrived()
+		return err
+	})
 	return n, err
+}
+
+// readAhead is how much of a body may always wait for its reader.
+const readAhead = 4 << 20
+
+// pace waits while the body is far ahead of its reader and the call has less than a quarter of its bytes left. A body that somebody waits
+// for never does: one who wants all of it, or more than has arrived.
+func (e *Exchange) pace(ctx context.Context) error {
+	held := e.client.call.held
+	for {
+		e.mu.Lock()
+		if e.wholly || e.arrivedBytes-e.read < readAhead || held.Free() > e.client.call.size/4 {
+			e.mu.Unlock()
+			return nil
+		}
+		if e.resume == nil {
+			e.resume = make(chan struct{})
+		}
+		resume := e.resume
+		e.mu.Unlock()
+		select {
+		case <-resume:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// reach notes that a reader of parts has got to an offset. The caller holds e.mu.
+func (e *Exchange) reach(offset uint64) {
+	e.read = max(e.read, int64(min(offset, math.MaxInt64)))
+	e.proceed()
+}
+
+// wantWhole notes that somebody wants the whole body. It fails if not all of it is there any more.
+func (e *Exchange) wantWhole() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.gone > 0 {
+		return e.errGone()
+	}
+	e.wholly = true
+	e.proceed()
+	return nil
+}
+
+// proceed ends pace. The caller holds e.mu.
+func (e *Exchange) proceed() {
+	if e.resume != nil {
+		close(e.resume)
+		e.resume = nil
+	}
+}
+
+func (e *Exchange) errGone() error {
+	return abi.Errorf(abi.CodeExhausted, "bytes held for http: %d bytes, so the first %d of the body were dropped when they had been read", e.client.call.size, e.gone)
+}
+
+// room takes n held bytes. If they are not there, it drops what readers of parts have read of bodies that still arrive, and tries again.
+func (b *budget) room(n int64, take func() error) error {
+	err := take()
+	if !errors.Is(err, abi.ErrExhausted) || b.held.Free() >= n {
+		return err
+	}
+	b.bodies.Range(func(e, _ any) bool {
+		err = cmp.Or(e.(*Exchange).dropRead(), err)
+		return true
+	})
+	if b.held.Free() < n {
+		return err
+	}
+	return take()
+}
+
+// dropRead drops what was read in parts.
+func (e *Exchange) dropRead() (err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.arriving == nil || e.wholly {
+		return nil
+	}
+	e.gone, err = e.arriving.DropBefore(e.read)
+	return err
 }
 
 // finish ends the body, which is complete if err is nil, and dropped otherwise.
@@ -179,6 +275,8 @@ type Part struct {
 func (e *Exchange) part(ctx context.Context, p Part) (data []byte, ended bool, err error) {
 	n := int(min(p.Len, abi.MaxBytes))
 	switch {
+	case p.Offset < uint64(e.gone) && (e.arriving != nil || e.body != nil):
+		return nil, false, e.errGone()
 	case e.arriving != nil:
 		if p.Offset <= math.MaxInt64 {
 			data, err = e.arriving.Bytes(int64(p.Offset), n)
@@ -209,6 +307,9 @@ func (e *Exchange) Text(ctx context.Context, max uint64) (string, error) {
 // waits for one byte from the offset on and copies the bytes that have arrived, at most 256
 // KiB. An empty blob means the end of the body. The caller closes the blob. Errors are those of
 // Text.
+//
+// A body that is read in parts may be larger than [Options.Held]: when the call has too few bytes left, those before the furthest offset
+// that was asked for are dropped, and asking for them, or for the whole body, fails with abi.ErrExhausted.
 func (e *Exchange) Blob(ctx context.Context, part *Part) (*blob.Blob, error) {
 	if part != nil {
 		return e.blobOf(ctx, *part)
@@ -232,6 +333,7 @@ func (e *Exchange) blobOf(ctx context.Context, part Part) (*blob.Blob, error) {
 	}
 	for {
 		e.mu.Lock()
+		e.reach(part.Offset)
 		data, ended, err := e.part(ctx, part)
 		more := e.wakeUp()
 		e.mu.Unlock()
@@ -251,7 +353,7 @@ func (e *Exchange) blobOf(ctx context.Context, part Part) (*blob.Blob, error) {
 func (e *Exchange) keep(data []byte) (*blob.Blob, error) {
 	builder := blob.NewBuilder(blob.Options{Limit: abi.MaxBytes, Dir: e.client.grant.options.TempDir, Quota: e.client.call.held, DigestLater: true})
 	defer func() { _ = builder.Close() }() // drops bytes that did not become a blob
-	if _, err := builder.Write(data); err != nil {
+	if err := e.client.call.room(int64(len(data)), func() error { _, err := builder.Write(data); return err }); err != nil {
 		return nil, err
 	}
 	return builder.Blob()
@@ -260,6 +362,9 @@ func (e *Exchange) keep(data []byte) (*blob.Blob, error) {
 var errTaken = abi.Errorf(abi.CodeInvalid, "the body was taken, or the exchange closed")
 
 func (e *Exchange) wholeBody(ctx context.Context) (*blob.Blob, error) {
+	if err := e.wantWhole(); err != nil {
+		return nil, err
+	}
 	if err := wait(ctx, &e.done); err != nil {
 		return nil, err
 	}

@@ -41,13 +41,19 @@ type Exchange struct {
 	ended    bool          // then body or bodyErr is set
 	body     *blob.Blob    // nil after it was taken
 	bodyErr  error
+
+	arrivedBytes int64
+	read         int64         // a reader of parts has got to here
+	gone         int64         // the first bytes of the body, which were read and dropped
+	wholly       bool          // somebody wants the whole body
+	resume       chan struct{} // closed when read or wholly changes; nil if the body is not waiting for that
 }
 
 // start runs q in a separate goroutine, which then owns the content. It ends with the operation's context, which may depend on more
 // than the client, such as the grant of a blob that is sent. It charges the context's meter.
 func (c *Client) start(operation context.Context, q *request, timeout *uint32) (*Exchange, error) {
 	held := q.content.held()
-	if err := c.call.memory.Reserve(held); err != nil {
+	if err := c.call.room(held, func() error { return c.call.memory.Reserve(held) }); err != nil {
 		return nil, err
 	}
 	select {
@@ -112,7 +118,7 @@ func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
 		Status: uint16(response.StatusCode), URL: q.target.String(), Redirected: q.from != "",
 		Headers: q.secrets.responseHeader(response.Header),
 	}
-	if err := c.call.memory.Reserve(head.size()); err != nil {
+	if err := c.call.room(head.size(), func() error { return c.call.memory.Reserve(head.size()) }); err != nil {
 		e.fail(err)
 		return
 	}
@@ -211,10 +217,14 @@ func (e *Exchange) Subscribe(ctx context.Context, s Stage) *abi.Pollable {
 	case s.Case == StageHead:
 		return &e.headed
 	case s.Case != StageBody || s.Body == nil:
+		if e.wantWhole() != nil {
+			return abi.Ready()
+		}
 		return &e.done
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.reach(*s.Body)
 	data, ended, err := e.part(ctx, Part{*s.Body, 1})
 	if len(data) > 0 || ended || err != nil {
 		return abi.Ready()

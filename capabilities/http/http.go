@@ -15,6 +15,7 @@ import (
 	nethttp "net/http"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,7 +53,8 @@ type Options struct {
 	// Pending is how many exchanges of one call may be in progress at a time. Default 64.
 	Pending int
 	// Held is how many bytes the host holds for one call at a time: contents of requests, heads and bodies of responses, and rules
-	// of narrowed clients. It also bounds a single response. Everything except bodies is in memory, and at most 8 MiB, and
+	// of narrowed clients. It also bounds a single response, unless that is read in parts. A body that is far ahead of who reads
+	// it waits once a quarter of the bytes is left, so that others find room. Everything except bodies is in memory, and at most 8 MiB, and
 	// 64 MiB for all calls of the process beyond the first 64 KiB of each, of which one user has at most half of what others leave.
 	// Default 64 MiB.
 	Held int64
@@ -172,6 +174,7 @@ type sizes struct {
 func (s sizes) budget(user string) *budget {
 	held := blob.NewQuota("bytes held for http", s.held)
 	return &budget{
+		size:     s.held,
 		held:     held,
 		memory:   blob.Quotas{held, allMemory.Part(user, "bytes of contents, heads and rules held for http", maxMemory, freeMemory)},
 		received: blob.NewQuota("bytes received by http", s.received),
@@ -182,7 +185,9 @@ func (s sizes) budget(user string) *budget {
 
 // budget is shared by all http bindings of one call.
 type budget struct {
+	size     int64 // of held
 	held     *blob.Quota
+	bodies   sync.Map    // the *Exchange of each body that arrives
 	memory   blob.Quotas // for held bytes, except bodies
 	received *blob.Quota
 	requests atomic.Int64
@@ -284,7 +289,7 @@ func (c *Client) Narrow(_ context.Context, rules []WitRule) (*Client, error) {
 		}
 		size += set[i].size()
 	}
-	if err := c.call.memory.Reserve(size); err != nil {
+	if err := c.call.room(size, func() error { return c.call.memory.Reserve(size) }); err != nil {
 		return nil, err
 	}
 	// The host does not know when the last client that needs the rules is gone, but none outlives the call.

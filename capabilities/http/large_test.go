@@ -1,0 +1,197 @@
+package http
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	nethttp "net/http"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stilehost/stile/abi"
+)
+
+const mib = 1 << 20
+
+// numbered is a body of so many bytes, each 8 of which are different from those around them.
+type numbered struct {
+	at, size int64
+	gave     *atomic.Int64
+	far      int64         // closes when as much was read
+	reached  chan struct{} // of far
+}
+
+func (p *numbered) Read(to []byte) (int, error) {
+	n := int(min(int64(len(to)), p.size-p.at))
+	if n == 0 {
+		return 0, io.EOF
+	}
+	copy(to[:n], numberedAt(p.at, n))
+	if p.at < p.far && p.at+int64(n) >= p.far {
+		close(p.reached)
+	}
+	p.at += int64(n)
+	p.gave.Store(p.at)
+	return n, nil
+}
+
+func (p *numbered) Close() error { return nil }
+
+func numberedAt(at int64, n int) []byte {
+	made := make([]byte, 0, n+16)
+	for word := at / 8; word*8 < at+int64(n); word++ {
+		made = binary.LittleEndian.AppendUint64(made, uint64(word)*0x9e3779b97f4a7c15)
+	}
+	return made[at%8:][:n]
+}
+
+// larges answers /N with a body of N MiB.
+type larges struct {
+	mib  map[string]int64
+	gave atomic.Int64
+	far  int64
+	// reached is closed when far bytes of the body /far were read.
+	reached chan struct{}
+}
+
+func (l *larges) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
+	p := &numbered{size: l.mib[r.URL.Path] * mib, gave: new(atomic.Int64)}
+	if r.URL.Path == "/far" {
+		p.gave, p.far, p.reached = &l.gave, l.far, l.reached
+	}
+	return &nethttp.Response{StatusCode: nethttp.StatusOK, Header: nethttp.Header{}, Request: r, ContentLength: -1, Body: p}, nil
+}
+
+// readOn reads n bytes of a body in parts, from an offset, and compares them.
+func readOn(t *testing.T, e *Exchange, at, n int64) {
+	t.Helper()
+	for end := at + n; at < end; {
+		part, err := e.Blob(t.Context(), &Part{uint64(at), uint32(min(end-at, abi.MaxBytes))})
+		if err != nil {
+			t.Fatalf("at %d: %v", at, err)
+		}
+		got, err := io.ReadAll(part.Reader())
+		if err := errors.Join(err, part.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if len(got) == 0 || !bytes.Equal(got, numberedAt(at, len(got))) {
+			t.Fatalf("at %d: %d bytes, which are wrong", at, len(got))
+		}
+		at += int64(len(got))
+	}
+}
+
+// TestBodiesOfAnySize reads bodies in parts that are larger than what a call may hold. Only what nobody has read yet counts.
+func TestBodiesOfAnySize(t *testing.T) {
+	for name, test := range map[string]func(t *testing.T, l *larges, start func(path string) *Exchange){
+		"one after the other": func(t *testing.T, _ *larges, start func(string) *Exchange) {
+			for range 2 {
+				e := start("/120")
+				readOn(t, e, 0, 120*mib)
+				if rest, err := partOf(t, e, 120*mib, 1); rest != "" || err != nil {
+					t.Errorf("the end is %q, %v", rest, err)
+				}
+				_ = e.Close()
+			}
+		},
+		"two at once": func(t *testing.T, _ *larges, start func(string) *Exchange) {
+			a, b := start("/120"), start("/120")
+			for at := int64(0); at < 120*mib; at += mib {
+				readOn(t, a, at, mib)
+				readOn(t, b, at, mib)
+			}
+		},
+		"what was dropped": func(t *testing.T, _ *larges, start func(string) *Exchange) {
+			e := start("/120")
+			readOn(t, e, 0, 90*mib)
+			_, err := partOf(t, e, 0, 1)
+			wantError(t, err, abi.ErrExhausted, "of the body were dropped when they had been read")
+			_, err = e.Text(t.Context(), 1)
+			wantError(t, err, abi.ErrExhausted, "were dropped")
+			_, err = e.Blob(t.Context(), nil)
+			wantError(t, err, abi.ErrExhausted, "were dropped")
+			if !e.Subscribe(t.Context(), Stage{Case: StageWhole}).IsReady() {
+				t.Error("who waits for the whole body waits for ever")
+			}
+			readOn(t, e, 90*mib, 30*mib)
+		},
+		"repeatedly, as long as it fits": func(t *testing.T, _ *larges, start func(string) *Exchange) {
+			e := start("/60")
+			for range 2 {
+				readOn(t, e, 0, 60*mib)
+			}
+			body, err := e.Blob(t.Context(), nil)
+			if err != nil || body.Size(t.Context()) != 60*mib {
+				t.Fatal(body, err)
+			}
+			_ = body.Close()
+		},
+		"the whole": func(t *testing.T, _ *larges, start func(string) *Exchange) {
+			_, err := start("/120").Blob(t.Context(), nil)
+			wantError(t, err, abi.ErrExhausted, "bytes held for http: 67108864 bytes")
+		},
+		"the whole after a part": func(t *testing.T, _ *larges, start func(string) *Exchange) {
+			e := start("/60")
+			readOn(t, e, 0, mib)
+			body, err := e.Blob(t.Context(), nil)
+			if err != nil || body.Digest(t.Context()) == "" {
+				t.Fatal(body, err)
+			}
+			_ = body.Close()
+		},
+		"far ahead of its reader": func(t *testing.T, l *larges, start func(string) *Exchange) {
+			e := start("/far")
+			<-l.reached
+			for range 3 { // another body has room meanwhile
+				other := start("/15")
+				body, err := other.Blob(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = errors.Join(body.Close(), other.Close())
+			}
+			if gave := l.gave.Load(); gave > 49*mib {
+				t.Errorf("%d bytes were taken", gave)
+			}
+			readOn(t, e, 0, 120*mib)
+		},
+		"many that nobody reads": func(t *testing.T, _ *larges, start func(string) *Exchange) {
+			var all []*Exchange
+			for range 40 {
+				all = append(all, start("/3"))
+			}
+			for _, e := range slices.Backward(all[20:]) {
+				_ = e.Close()
+			}
+			for _, e := range all[:20] {
+				readOn(t, e, 0, 3*mib)
+				_ = e.Close()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &larges{mib: map[string]int64{"/3": 3, "/15": 15, "/60": 60, "/120": 120, "/far": 120}, far: 47 * mib, reached: make(chan struct{})}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			c := client(t, Options{Rules: []Rule{{Host: "good.example", MaxResponse: 1 << 30}}, Transport: l})
+			var all []*Exchange
+			test(t, l, func(path string) *Exchange {
+				e, err := c.Start(ctx, Request{Method: "GET", URL: "https://good.example" + path})
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, e)
+				return e
+			})
+			for _, e := range all {
+				_ = e.Close()
+			}
+			if free := c.call.held.Free(); free != 64*mib {
+				t.Errorf("%d bytes are free at the end", free)
+			}
+		})
+	}
+}
