@@ -478,7 +478,14 @@ for (;;) for (const p of fs.readdirSync("/proc")) {
   const [program, token] = c.split("\0");
   if (program !== "/.launch" || !token || seen.has(token)) continue;
   seen.add(token);
-  try { fs.writeFileSync("/proc/" + p + "/fd/0", Buffer.alloc(12)); console.log("wrote to its input"); } catch {}
+  let input; try { input = fs.openSync("/proc/" + p + "/fd/0", "w"); } catch {}
+  if (input !== undefined) {
+    // Once the command of the box has begun, its input may be opened. A process that still waits now has waited when that was opened.
+    let now; try { now = fs.readFileSync("/proc/" + p + "/cmdline", "latin1"); } catch {}
+    if (now === c) console.log("wrote to its input");
+    try { fs.writeSync(input, Buffer.alloc(12)); } catch {}
+    try { fs.closeSync(input); } catch {}
+  }
   try { process.kill(+p, "SIGCONT"); } catch {}
   spawn("/.launch", [token], { detached: true, stdio: "ignore" });
   spawn("/.launch", [token], { detached: true, stdio: ["pipe", "ignore", "ignore"] });
