@@ -251,6 +251,7 @@ func trapIn(name string) guest {
 
 // TestClaimedLimits distinguishes limits that only the guest reports from those that the host enforces.
 func TestClaimedLimits(t *testing.T) {
+	const tooDeep = "calls or a value nest too deep; end the recursion, or nest less"
 	h := newHost(t, host.Options{})
 	says := func(text string) guest {
 		return guest{data: text, call: fmt.Sprintf(`(drop (call $error (i32.const 3))) (call $string (i32.const 0) (i32.const 2048) (i32.const %d)) (i32.const 128)`, len(text))}
@@ -262,10 +263,11 @@ func TestClaimedLimits(t *testing.T) {
 	}{
 		{"says memory", says("memory: string too long"), host.LimitError{Limit: "memory", Value: "64 MiB", Detail: "string too long", Claimed: true}},
 		{"says stack", says("stack"), host.LimitError{Limit: "stack", Claimed: true}},
+		{"says stack, and why", says("stack: full"), host.LimitError{Limit: "stack", Detail: "full; what the tool returns, or gave to structuredClone or the like, nests too deep", Claimed: true}},
 		{"says promise", says("promise: nothing left"), host.LimitError{Limit: "promise", Detail: "nothing left", Claimed: true}},
 		{"traps for memory", trapIn("stile:limit-memory"), host.LimitError{Limit: "memory", Value: "64 MiB", Claimed: true}},
-		{"traps for the stack", trapIn("stile:limit-stack"), host.LimitError{Limit: "stack", Detail: "the engine's own stack is full", Claimed: true}},
-		{"recurses", guest{more: `(func $deep (call $deep))`, call: `(call $deep) unreachable`}, host.LimitError{Limit: "stack", Value: printable.Size(wasmtime.MaxStack())}},
+		{"traps for the stack", trapIn("stile:limit-stack"), host.LimitError{Limit: "stack", Detail: "the engine's own stack is full: " + tooDeep, Claimed: true}},
+		{"recurses", guest{more: `(func $deep (call $deep))`, call: `(call $deep) unreachable`}, host.LimitError{Limit: "stack", Value: printable.Size(wasmtime.MaxStack()), Detail: tooDeep}},
 	} {
 		_, err := c.guest.load(t, h).Call(t.Context(), "t", nil, nil)
 		var limit *host.LimitError

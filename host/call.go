@@ -302,6 +302,9 @@ const (
 	FailedTrap = "stile:failed"
 )
 
+// tooDeep is said of a full stack where nothing names the function.
+const tooDeep = "calls or a value nest too deep; end the recursion, or nest less"
+
 func (c *call) explainTrap(trap *wasmtime.TrapError) error {
 	innermost := ""
 	if len(trap.Functions) > 0 {
@@ -309,9 +312,9 @@ func (c *call) explainTrap(trap *wasmtime.TrapError) error {
 	}
 	switch {
 	case trap.Reason == "call stack exhausted":
-		return exceeded("stack", printable.Size(wasmtime.MaxStack()))
+		return &LimitError{Limit: "stack", Value: printable.Size(wasmtime.MaxStack()), Detail: tooDeep}
 	case innermost == StackTrap:
-		return &LimitError{Limit: "stack", Detail: "the engine's own stack is full", Claimed: true}
+		return &LimitError{Limit: "stack", Detail: "the engine's own stack is full: " + tooDeep, Claimed: true}
 	case innermost == MemoryTrap:
 		return &LimitError{Limit: "memory", Value: printable.Size(c.limits.Memory), Claimed: true}
 	case innermost == DeniedTrap && len(c.usage.Denials) > 0:

@@ -370,7 +370,11 @@ func (c *Component) exhausted(code *Code, text string, limits Limits) error {
 	switch limit {
 	case "memory":
 		e.Value = printable.Size(limits.Memory)
-	case "stack", "promise":
+	case "stack":
+		if stack == "" && e.Detail != "" { // it was in the guest's runtime
+			e.Detail += "; what the tool returns, or gave to structuredClone or the like, nests too deep"
+		}
+	case "promise":
 	default:
 		return &GuestError{abi.Failure{Name: "UnprovenLimit", Message: "the tool claims a limit that this host did not reach: " + text}}
 	}

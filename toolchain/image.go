@@ -114,6 +114,9 @@ func newWholeEngine(wasm []byte) (*wholeEngine, error) {
 	if stores != foundStores {
 		return nil, fmt.Errorf("rewrite the engine's counts: %+v instead of %+v", stores, foundStores)
 	}
+	if wasm, err = mend(wasm); err != nil {
+		return nil, fmt.Errorf("mend the engine: %w", err)
+	}
 	return splitWhole(wasm)
 }
 
