@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stilehost/stile/internal/printable"
 )
@@ -66,29 +67,34 @@ func reservedBinding(name string) string {
 }
 
 // CheckNames reports tools that cannot be registered because their names are too long, reserved or taken, and bindings with
-// reserved names. taken says in a few words what already has a name, such as "the extension x", or returns an empty text.
-func (m *Manifest) CheckNames(taken func(tool string) (holder string)) []Problem {
+// reserved names. text is the manifest as written, to give problems their places, or nil. taken says in a few words what already has a name,
+// such as "the extension x", or returns an empty text.
+func (m *Manifest) CheckNames(text []byte, taken func(tool string) (holder string)) []Problem {
 	var problems []Problem
-	add := func(fix, format string, args ...any) {
-		problems = append(problems, Problem{File: ManifestFile, Text: fmt.Sprintf(format, args...), Fix: fix})
+	places := sync.OnceValue(func() *Places { return PlacesIn(text) })
+	add := func(place func(*Places) (line, column int), fix, format string, args ...any) {
+		line, column := place(places())
+		problems = append(problems, Problem{File: ManifestFile, Line: line, Column: column, Text: fmt.Sprintf(format, args...), Fix: fix})
 	}
 	for _, tool := range m.Tools {
 		name := ToolName(m.Name, tool)
 		holder := taken(name)
+		named := func(p *Places) (line, column int) { return p.Of("name") }
+		listed := func(p *Places) (line, column int) { return p.Of("tools "+tool, "tools") }
 		switch {
 		case !extensionName.MatchString(m.Name), !wordName.MatchString(tool):
-			add("names of a-z and 0-9", "the tool %+q of %+q cannot be registered", tool, m.Name)
+			add(listed, "names of a-z and 0-9", "the tool %+q of %+q cannot be registered", tool, m.Name)
 		case len(name) > MaxToolName:
-			add("a shorter name", "the tool %s would be called %s, which has %d bytes; %d are allowed", tool, name, len(name), MaxToolName)
+			add(listed, "a shorter name", "the tool %s would be called %s, which has %d bytes; %d are allowed", tool, name, len(name), MaxToolName)
 		case Reserved(name):
-			add("another name for the extension", "the tool %s would be called %s, and such names are reserved for Stile", tool, name)
+			add(named, "another name for the extension", "the tool %s would be called %s, and such names are reserved for Stile", tool, name)
 		case holder != "":
-			add("another name", "the tool %s would be called %s, which a tool of %s is called already", tool, name, printable.Line(holder))
+			add(listed, "another name", "the tool %s would be called %s, which a tool of %s is called already", tool, name, printable.Line(holder))
 		}
 	}
 	for _, b := range m.Bindings {
 		if text := reservedBinding(b.Name); text != "" {
-			add(freeBinding, "%s", text)
+			add(func(p *Places) (line, column int) { return p.OfBinding(b.Name) }, freeBinding, "%s", text)
 		}
 	}
 	return problems

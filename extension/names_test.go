@@ -48,7 +48,7 @@ func TestCheckNames(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &Manifest{Name: tt.extension, Tools: []string{tt.tool}}
 			var got []string
-			for _, p := range m.CheckNames(func(tool string) string { return held[tool] }) {
+			for _, p := range m.CheckNames(nil, func(tool string) string { return held[tool] }) {
 				got = append(got, p.String())
 			}
 			if text := strings.Join(got, "\n"); text != tt.want {
@@ -62,7 +62,7 @@ func TestCheckNames(t *testing.T) {
 		"manifest.json: the binding vars cannot be granted: env.vars is reserved for Stile; write another name for the binding",
 	}
 	var got []string
-	for _, p := range m.CheckNames(func(string) string { return "" }) {
+	for _, p := range m.CheckNames(nil, func(string) string { return "" }) {
 		got = append(got, p.String())
 	}
 	if !slices.Equal(got, want) {

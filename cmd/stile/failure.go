@@ -291,7 +291,7 @@ func kindOf(err error, sorted lifecycle.Failure) kind {
 		return kindInterrupted
 	case errkind.Is[*generate.UnfinishedError](err), errkind.Is[*failedTestsError](err), errkind.Is[*nonconformingError](err), errkind.Is[*protocol.HostError](err):
 		return kindFailed
-	case errkind.Is[*unknownError](err), errkind.Is[*extension.ManifestError](err):
+	case errkind.Is[*unknownError](err):
 		return kindUsage
 	case errkind.Is[*notApprovedError](err):
 		return kindDeclined

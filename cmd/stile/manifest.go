@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/stilehost/stile/abi"
@@ -14,20 +13,42 @@ import (
 // maxText is the largest manifest or WIT file, in bytes.
 const maxText = 1 << 20
 
-// readManifest reads the manifest of a draft. Names that no extension may have are refused as they are when the draft is added.
+// readManifest reads the manifest of a draft. Its problems are those that the draft has when it is added.
 func readManifest(file string) (*extension.Manifest, error) {
+	m, _, err := readManifestText(file)
+	return m, err
+}
+
+// readManifestText is readManifest with the text.
+func readManifestText(file string) (*extension.Manifest, []byte, error) {
 	text, err := readFile(file, maxText)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	found := &extension.ProblemsError{Stage: extension.StageValidate}
 	m, err := extension.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+	if wrong, ok := errors.AsType[*extension.ManifestError](err); ok {
+		found.Problems = wrong.Problems()
+	} else {
+		found.Problems = m.CheckNames(text, func(string) string { return "" })
 	}
-	if problems := m.CheckNames(func(string) string { return "" }); len(problems) > 0 {
-		return nil, nameManifest(&extension.ProblemsError{Stage: extension.StageValidate, Problems: problems}, file)
+	if len(found.Problems) > 0 {
+		return nil, nil, nameManifest(found, file)
 	}
-	return m, nil
+	return m, text, nil
+}
+
+// checkTools compares the tools of a manifest with those of the code.
+func checkTools(m *extension.Manifest, file string, exported []string) error {
+	err := m.CheckTools(exported)
+	if err == nil {
+		return nil
+	}
+	text, _ := readFile(file, maxText) // without it, the problem has no place
+	line, column := extension.PlacesIn(text).Of("tools")
+	return &extension.ProblemsError{Stage: extension.StageImage, Problems: []extension.Problem{
+		{File: file, Line: line, Column: column, Text: err.Error(), Fix: "the same names in both"},
+	}}
 }
 
 // witFlag names an embedder's own interfaces.

@@ -84,9 +84,7 @@ func prepare(file string, call callFlags, source sourceFlags) (p prepared, err e
 func (p prepared) offered(ctx context.Context, component *host.Component) ([]abi.Definition, error) {
 	tools, err := component.Tools(ctx)
 	if err == nil && p.manifest != nil {
-		if err = p.manifest.CheckTools(names(tools)); err != nil {
-			err = fmt.Errorf("%s: %w", p.wants.manifest, err)
-		}
+		err = checkTools(p.manifest, p.wants.manifest, names(tools))
 	}
 	return tools, err
 }

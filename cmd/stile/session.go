@@ -385,7 +385,12 @@ func (n *session) withSource(ctx context.Context, file string, w wants, use func
 	}
 	for _, binding := range slices.Sorted(maps.Keys(w.bindings)) {
 		if n.host.WIT().Interface(w.bindings[binding]) == nil {
-			return usagef("%s: bindings.%s: there is no interface %s here; a program that embeds Stile can provide it, and stile build reads its WIT with --wit", w.manifest, binding, w.bindings[binding])
+			text, _ := readFile(w.manifest, maxText) // without it, the problem has no place
+			line, column := extension.PlacesIn(text).OfBinding(binding)
+			return &usageError{errors.New(extension.Problem{
+				File: w.manifest, Line: line, Column: column,
+				Text: fmt.Sprintf("bindings.%s: there is no interface %s here; a program that embeds Stile can provide it, and stile build reads its WIT with --wit", binding, w.bindings[binding]),
+			}.String())}
 		}
 	}
 	for _, name := range w.imports {

@@ -82,21 +82,28 @@ func (c *typesCommand) Run(ctx context.Context, s *streams) error {
 	return err
 }
 
+// callerOfTools is a manifest that names tools of others, as it was read.
+type callerOfTools struct {
+	manifest *extension.Manifest
+	file     string
+	text     []byte
+}
+
 // tools returns the types of the bindings to other tools.
-func (c *typesCommand) tools(ctx context.Context, s *streams, callers []*extension.Manifest) (types map[string]string, err error) {
+func (c *typesCommand) tools(ctx context.Context, s *streams, callers []callerOfTools) (types map[string]string, err error) {
 	if len(callers) == 0 {
 		return nil, nil // the store of extensions is not needed
 	}
 	types = map[string]string{}
 	err = c.inScope(ctx, s, func(e *extensions, scope extension.Scope) error {
 		for _, m := range callers {
-			found, err := e.ToolTypes(ctx, scope, m)
+			found, err := e.ToolTypes(ctx, scope, m.manifest, m.text)
 			if err != nil {
-				return err
+				return nameManifest(err, m.file)
 			}
 			for name, text := range found {
 				if before, ok := types[name]; ok && before != text {
-					return usagef("%s has another binding %s to tools than a manifest before it; rename one, or write a file for each manifest with -o", m.Name, name)
+					return usagef("%s has another binding %s to tools than a manifest before it; rename one, or write a file for each manifest with -o", line(m.file, 200), name)
 				}
 				types[name] = text
 			}
@@ -107,16 +114,16 @@ func (c *typesCommand) tools(ctx context.Context, s *streams, callers []*extensi
 }
 
 // bindings returns the interfaces of the bindings of all manifests and of the defaults, by name, and the manifests' vars. callers are the manifests that name tools of others.
-func (c *typesCommand) bindings() (all map[string]string, vars []extension.Var, callers []*extension.Manifest, err error) {
+func (c *typesCommand) bindings() (all map[string]string, vars []extension.Var, callers []callerOfTools, err error) {
 	all = map[string]string{}
 	from := map[string]string{}
 	for _, file := range c.Manifests {
-		m, err := readManifest(file)
+		m, text, err := readManifestText(file)
 		if err != nil {
 			return nil, nil, nil, err
 		}
 		if slices.ContainsFunc(m.Bindings, func(b extension.Binding) bool { _, ok := b.Grant.(capability.ToolCaller); return ok }) {
-			callers = append(callers, m)
+			callers = append(callers, callerOfTools{m, file, text})
 		}
 		for _, v := range m.Vars {
 			if at := slices.IndexFunc(vars, func(other extension.Var) bool { return other.Name == v.Name }); at < 0 {

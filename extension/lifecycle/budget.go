@@ -124,19 +124,19 @@ func (m *Manager) checkDefinitions(ctx context.Context, c *sqlite.Conn, scope ex
 // Only a tool of an extension of the same name may replace one in a wider scope. Requests reserve names only against their own
 // author, because others must not learn of them; approval checks the names again. An agent is not told the name of an extension in a
 // scope that it does not see.
-func checkNames(ctx context.Context, c *sqlite.Conn, manifest *extension.Manifest, scope extension.Scope, author string) error {
+func checkNames(ctx context.Context, c *sqlite.Conn, manifest *extension.Manifest, text []byte, scope extension.Scope, author string) error {
 	names := make([]string, len(manifest.Tools))
 	for i, tool := range manifest.Tools {
 		names[i] = extension.ToolName(manifest.Name, tool)
 	}
-	text, err := json.Marshal(names)
+	list, err := json.Marshal(names)
 	if err != nil {
 		return err
 	}
 	const query = `SELECT full_name, release.name, scope IN ('shared', ?3, ?4) OR author = ?4 OR ?4 NOT LIKE 'agent:%' FROM tool JOIN release ON release.id = tool.release
 		WHERE full_name IN (SELECT value FROM json_each(?1)) AND live = 1 AND (state = 'active' OR state = 'pending' AND author = ?4) AND release.name != ?2`
 	holders := map[string]string{}
-	for row, err := range c.Rows(ctx, query, string(text), manifest.Name, scope.String(), author) {
+	for row, err := range c.Rows(ctx, query, string(list), manifest.Name, scope.String(), author) {
 		var full, name string
 		var seen bool
 		if err == nil {
@@ -149,7 +149,7 @@ func checkNames(ctx context.Context, c *sqlite.Conn, manifest *extension.Manifes
 			holders[full] = "an extension in another scope"
 		}
 	}
-	if problems := manifest.CheckNames(func(full string) string { return holders[full] }); len(problems) > 0 {
+	if problems := manifest.CheckNames(text, func(full string) string { return holders[full] }); len(problems) > 0 {
 		return &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems}
 	}
 	return nil

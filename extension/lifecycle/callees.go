@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/tools"
@@ -80,6 +81,7 @@ func (m *Manager) resolveTools(scope extension.Scope, manifest *extension.Manife
 	}
 	m.mu.RUnlock()
 	names := slices.Sorted(maps.Keys(there))
+	places := sync.OnceValue(func() *extension.Places { return extension.PlacesIn(text) })
 	size := 0
 	for i, b := range r.bindings {
 		g, ok := patternsOf(b)
@@ -88,7 +90,9 @@ func (m *Manager) resolveTools(scope extension.Scope, manifest *extension.Manife
 		}
 		problem := func(pattern, fix, format string, args ...any) extension.Problem {
 			p := extension.Problem{File: extension.ManifestFile, Text: fmt.Sprintf("bindings.%s: %s", b.Name, fmt.Sprintf(format, args...)), Fix: fix}
-			p.Line, p.Column = placeOf(text, pattern)
+			if p.Line, p.Column = placeOf(text, pattern); p.Line == 0 {
+				p.Line, p.Column = places().OfBinding(b.Name)
+			}
 			return p
 		}
 		unmatched := g.Unmatched(names)
@@ -403,12 +407,12 @@ func (r resolved) toolTypes() map[string]string {
 }
 
 // ToolTypes returns the types in TypeScript of a manifest's bindings to other tools, by their names, as its extension would find them in a
-// scope. An error is an *[extension.ProblemsError] about patterns.
-func (m *Manager) ToolTypes(ctx context.Context, scope extension.Scope, manifest *extension.Manifest) (map[string]string, error) {
+// scope. text is the manifest as written, to give problems their places. An error is an *[extension.ProblemsError] about patterns.
+func (m *Manager) ToolTypes(ctx context.Context, scope extension.Scope, manifest *extension.Manifest, text []byte) (map[string]string, error) {
 	if err := m.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	r := m.resolveTools(scope, manifest, nil)
+	r := m.resolveTools(scope, manifest, text)
 	if problems := r.all(); len(problems) > 0 {
 		return nil, &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems}
 	}

@@ -169,7 +169,7 @@ func (b *build) store(ctx context.Context, objects []stored, now time.Time) erro
 		if err := b.checkRoom(ctx, c, d.Scope, v.Manifest.Name); err != nil {
 			return err
 		}
-		if err := checkNames(ctx, c, v.Manifest, d.Scope, d.Author); err != nil {
+		if err := checkNames(ctx, c, v.Manifest, v.manifest, d.Scope, d.Author); err != nil {
 			return err
 		}
 		first, err := v.first(ctx, c, load)
@@ -333,7 +333,7 @@ func (m *Manager) Approve(ctx context.Context, d Decision) (r Release, err error
 		}
 		// Since the request, the names of its tools may have been taken.
 		asked, err := bindingsOf(ctx, c, m.options.Kinds, r.ID, v.Manifest)
-		if err := errors.Join(err, m.allowed(r.Scope, asked), checkNames(ctx, c, v.Manifest, r.Scope, "")); err != nil {
+		if err := errors.Join(err, m.allowed(r.Scope, asked), checkNames(ctx, c, v.Manifest, v.manifest, r.Scope, "")); err != nil {
 			return r, err
 		}
 		return m.activate(ctx, c, r, v, d, "approve", "", m.options.Now())
@@ -517,7 +517,7 @@ func (m *Manager) Rollback(ctx context.Context, scope extension.Scope, name, dig
 				return before, err
 			}
 			// Other extensions may have taken its names and its place since.
-			if err := errors.Join(m.allowed(scope, asked), checkNames(ctx, c, v.Manifest, scope, ""), m.checkRoom(ctx, c, scope, name)); err != nil {
+			if err := errors.Join(m.allowed(scope, asked), checkNames(ctx, c, v.Manifest, v.manifest, scope, ""), m.checkRoom(ctx, c, scope, name)); err != nil {
 				return before, err
 			}
 			if v.Component == "" && built == nil {

@@ -289,7 +289,7 @@ func (b *build) validate(ctx context.Context) error {
 		return &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems}
 	}
 	return b.db.View(ctx, func(c *sqlite.Conn) error {
-		if err := errors.Join(checkNames(ctx, c, m, b.draft.Scope, b.draft.Author), b.checkRoom(ctx, c, b.draft.Scope, m.Name)); err != nil {
+		if err := errors.Join(checkNames(ctx, c, m, b.draft.Manifest, b.draft.Scope, b.draft.Author), b.checkRoom(ctx, c, b.draft.Scope, m.Name)); err != nil {
 			return err
 		}
 		return b.look(ctx, c, func(digest string) (*Version, error) { return loadVersion(ctx, c, b.options.Kinds, digest) })
@@ -427,8 +427,9 @@ func (m *Manager) sourceOf(ctx context.Context, v *Version, derived *inspect.Der
 func (b *build) assemble(ctx context.Context) error {
 	for _, binding := range b.version.Manifest.Bindings {
 		if name := binding.Grant.Interface(); b.options.Host.WIT().Interface(name) == nil {
+			line, column := extension.PlacesIn(b.draft.Manifest).OfBinding(binding.Name)
 			return &extension.ProblemsError{Stage: extension.StageBundle, Problems: []extension.Problem{
-				{File: extension.ManifestFile, Text: fmt.Sprintf("bindings.%s: there is no interface %s here", binding.Name, name), Fix: "the manifest without it"},
+				{File: extension.ManifestFile, Line: line, Column: column, Text: fmt.Sprintf("bindings.%s: there is no interface %s here", binding.Name, name), Fix: "the manifest without it"},
 			}}
 		}
 	}

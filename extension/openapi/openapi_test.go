@@ -267,7 +267,7 @@ func TestMany(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if problems := m.CheckNames(func(string) string { return "" }); len(problems) > 0 {
+		if problems := m.CheckNames(nil, func(string) string { return "" }); len(problems) > 0 {
 			t.Errorf("got %v", problems)
 		}
 		for _, name := range m.Tools {
@@ -379,7 +379,7 @@ func FuzzGenerate(f *testing.F) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, d.Manifest)
 			}
-			if problems := m.CheckNames(func(string) string { return "" }); len(problems) > 0 {
+			if problems := m.CheckNames(nil, func(string) string { return "" }); len(problems) > 0 {
 				t.Fatalf("got %v", problems)
 			}
 			if rule := m.Bindings[0].Grant.(http.Rights); len(m.Bindings) != 1 || len(rule.Rules) != 1 {

@@ -161,7 +161,7 @@ func New(name, in, from string) (*Project, error) {
 		return nil, fmt.Errorf(`%q: %w: it has lower-case words with "-" between them, like "my-notes", and at most 64 characters`, name, ErrName)
 	}
 	t := all[k]
-	if problems := (&extension.Manifest{Name: name, Tools: t.tools}).CheckNames(func(string) string { return "" }); len(problems) > 0 {
+	if problems := (&extension.Manifest{Name: name, Tools: t.tools}).CheckNames(nil, func(string) string { return "" }); len(problems) > 0 {
 		return nil, fmt.Errorf("%q: %w: %s", name, ErrName, problems[0].Text+"; write "+problems[0].Fix)
 	}
 	names := strings.NewReplacer("{{name}}", name, "{{ident}}", strings.ReplaceAll(name, "-", "_"), "{{made}}", t.made, "{{tool}}", t.tools[0], "{{needs}}", l.needs)

@@ -175,12 +175,11 @@ func (r *Reader) FailAt(offset int, path, instead, format string, args ...any) {
 	if r.Err != nil {
 		return
 	}
-	before := r.text[:min(max(offset, 0), len(r.text))]
-	start := bytes.LastIndexByte(before, '\n') + 1
+	line, column := r.Place(offset)
 	r.Err = &Error{
 		Path:    path,
-		Line:    r.Line(offset),
-		Column:  utf8.RuneCount(before[start:]) + 1,
+		Line:    line,
+		Column:  column,
 		Message: fmt.Sprintf(format, args...),
 		Instead: instead,
 	}
@@ -205,6 +204,12 @@ func (r *Reader) Keep() bool {
 // Line returns the line, counted from 1, of an offset.
 func (r *Reader) Line(offset int) int {
 	return bytes.Count(r.text[:min(max(offset, 0), len(r.text))], []byte{'\n'}) + 1
+}
+
+// Place returns the line and the column, counted from 1, of an offset. A column is a character.
+func (r *Reader) Place(offset int) (line, column int) {
+	before := r.text[:min(max(offset, 0), len(r.text))]
+	return r.Line(offset), utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 }
 
 // Fields returns the members of an object by name. Every name must be known, and every name in need must be present.
