@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -236,6 +237,11 @@ func explain(err error) failure {
 		f.settable = (errkind.Is[*boundError](err) || errkind.Is[*callError](err)) && slices.Contains(limitNames(), f.Limit)
 	case isKeyRefused(err):
 		f.Message += "; --model-key or STILE_MODEL_KEY names the secret with the key, and stile secret set keeps it"
+	case sorted.Kind == lifecycle.FailureBudget && errkind.Is[*lifecycle.BudgetError](err):
+		over, _ := errors.AsType[*lifecycle.BudgetError](err)
+		if where, err := readSettings(); err == nil {
+			f.Message = strings.Replace(f.Message, printable.Text(over.Error()), printable.Text(over.In(filepath.Join(where.home, policy.File))), 1)
+		}
 	case errkind.Is[*toolchain.BusyError](err):
 		f.Message += "; try again when they have ended"
 	case f.Kind == kindHost && (errkind.Is[*sqlite.Error](err) || errkind.Is[*lifecycle.DamagedError](err) || errors.Is(err, abi.ErrUnavailable)):

@@ -5,11 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/policy"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sqlite"
 )
+
+// fieldBuilds is the field of the limit of builds.
+const fieldBuilds = "limits.buildsPerHour"
 
 // BudgetError reports that an author or a scope would exceed the policy's limits.
 type BudgetError struct {
@@ -23,14 +29,20 @@ type BudgetError struct {
 }
 
 // Error implements error.
-func (e *BudgetError) Error() string {
+func (e *BudgetError) Error() string { return e.In(policy.File) }
+
+// In is Error with the path of the policy, for the person who can change it.
+func (e *BudgetError) In(file string) string {
 	until := "something is removed"
 	if !e.Next.IsZero() {
 		until = e.Next.UTC().Format(time.RFC3339)
 	}
 	text := fmt.Sprintf("the limit of %d %s is reached until %s", e.Limit, e.Budget, until)
-	if e.Field != "" {
-		text += fmt.Sprintf("; it is %s in policy.json", e.Field)
+	if e.Field == fieldBuilds {
+		text += "; what a person adds at a terminal does not count"
+	}
+	if section, name, ok := strings.Cut(e.Field, "."); ok {
+		text += fmt.Sprintf("; this line of %s would raise it: %q: { %q: %d }", printable.Line(file), section, name, 2*e.Limit)
 	}
 	return text
 }
@@ -63,7 +75,7 @@ func (m *Manager) count(ctx context.Context, scope extension.Scope) (n counted, 
 		if err := c.Row(ctx, `SELECT at FROM build WHERE scope = ? AND at <= ? ORDER BY at LIMIT 1 OFFSET ?`, scope.String(), now.UnixMilli(), over).Scan(&last); err != nil {
 			return err
 		}
-		return &BudgetError{Budget: "builds an hour", Limit: limit, Field: "limits.buildsPerHour", Next: time.UnixMilli(last).Add(time.Hour)}
+		return &BudgetError{Budget: "builds an hour", Limit: limit, Field: fieldBuilds, Next: time.UnixMilli(last).Add(time.Hour)}
 	})
 	return n, err
 }

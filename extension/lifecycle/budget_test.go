@@ -38,7 +38,7 @@ func TestBudgetOfBuilds(t *testing.T) {
 	if !ok || !budget.Next.Equal(first.Add(time.Hour)) || budget.Limit != 2 {
 		t.Fatalf("got %v", err)
 	}
-	for _, part := range []string{"limits.buildsPerHour", "policy.json", budget.Next.UTC().Format(time.RFC3339)} {
+	for _, part := range []string{`; what a person adds at a terminal does not count; this line of policy.json would raise it: "limits": { "buildsPerHour": 4 }`, budget.Next.UTC().Format(time.RFC3339)} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q does not say %s", err, part)
 		}
