@@ -317,7 +317,9 @@ func (d *dev) widened(m *extension.Manifest) error {
 	}
 	if !extension.Covers(d.allowed.Bindings, m.Bindings) {
 		for _, c := range extension.Difference(d.allowed.Bindings, m.Bindings) {
-			e.changes = append(e.changes, c.String())
+			if c.What != extension.Removed && c.What != extension.Narrowed {
+				e.changes = append(e.changes, fmt.Sprintf("the binding %s (%s): %s", c.Binding, c.What, strings.Join(c.Lines, ", ")))
+			}
 		}
 	}
 	if e.changes == nil {
@@ -415,7 +417,7 @@ func (d *dev) check(ctx context.Context, w *watched, file string, p prepared, bu
 		}
 		d.untyped = r.Untyped
 	}
-	found, ok := errors.AsType[*extension.ProblemsError](err)
+	found, ok := errors.AsType[*extension.ProblemsError](nameSources(err, filepath.Dir(file)))
 	switch {
 	case ok:
 		for _, p := range found.Problems {

@@ -259,7 +259,7 @@ func TestDevFolder(t *testing.T) {
 	d.write("index.ts", source)
 	d.result(`{"times":5}`)
 	d.write("m.json", fmt.Sprintf(manifest, "count", more))
-	d.fails(kindDenied, "example.com")
+	d.fails(kindDenied, "m.json asks for more than when stile dev started: the binding api (added): + http GET,HEAD https://example.com/**; start stile dev again")
 	d.write("m.json", fmt.Sprintf(manifest, "other", kv))
 	d.fails(kindDenied, "the name other instead of count")
 	d.write("m.json", fmt.Sprintf(manifest, "count", ""))
@@ -267,7 +267,7 @@ func TestDevFolder(t *testing.T) {
 		t.Errorf("types: %+v", r)
 	}
 	d.write("m.json", "{")
-	d.fails(kindUsage, "m.json")
+	d.fails(kindBuild, "m.json:1:1: this is not JSON")
 	d.write("m.json", fmt.Sprintf(manifest, "count", kv))
 	d.result(`{"times":6}`)
 	// The folder is replaced, as by git.
@@ -391,4 +391,22 @@ func TestDevUntyped(t *testing.T) {
 	if r := d.result(`4`); r.State != devOK || !slices.Equal(r.Untyped, []string{says}) {
 		t.Errorf("the second round: %+v", r)
 	}
+}
+
+// TestDevPaths starts elsewhere than in the folder of the source: files of problems lead there from the folder in which the command runs.
+func TestDevPaths(t *testing.T) {
+	t.Parallel()
+	const source = "import { zero } from \"./lib/zero.ts\";\n/** Counts. */\nexport function count(): number { return zero; }\n"
+	d := startDev(t, map[string]string{"app/src/index.ts": source, "app/src/lib/zero.ts": "export const zero: number = 0;\n"}, "app/src", "count")
+	d.result("0")
+	d.write("app/src/lib/zero.ts", "export const zero: string = 0;\n")
+	r := d.until("a problem of types", func(r devRound) bool { return len(r.Types) > 0 })
+	if file := r.Types[0].File; file != "app/src/lib/zero.ts" {
+		t.Errorf("the type is wrong in %s", file)
+	}
+	d.write("app/src/lib/zero.ts", "export const zero = (;\n")
+	if r := d.fails(kindBuild, "app/src/lib/zero.ts:1:"); r.Error.Problems == nil || r.Error.Problems.([]any)[0].(map[string]any)["file"] != "app/src/lib/zero.ts" {
+		t.Errorf("the problems: %+v", r.Error.Problems)
+	}
+	d.ends()
 }

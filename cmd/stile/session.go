@@ -367,6 +367,26 @@ func entryOf(name string) string {
 	return filepath.Join(name, sources[0])
 }
 
+// nameSources gives the problems of a source the paths of files that lead there from here.
+func nameSources(err error, folder string) error {
+	name := func(file *string) {
+		path := filepath.Join(folder, filepath.FromSlash(*file))
+		if _, missing := os.Lstat(path); *file != "" && missing == nil {
+			*file = path
+		}
+	}
+	if found, ok := errors.AsType[*toolchain.BuildError](err); ok {
+		for i := range found.Problems {
+			name(&found.Problems[i].File)
+		}
+	} else if found, ok := errors.AsType[*extension.ProblemsError](err); ok {
+		for i := range found.Problems {
+			name(&found.Problems[i].File)
+		}
+	}
+	return err
+}
+
 // withSource opens a source for as long as use takes.
 func (n *session) withSource(ctx context.Context, file string, w wants, use func(*toolchain.Toolchain, toolchain.Source) error) (err error) {
 	info, err := os.Stat(file)
@@ -403,7 +423,7 @@ func (n *session) withSource(ctx context.Context, file string, w wants, use func
 	if err != nil {
 		return &usageError{err}
 	}
-	defer func() { err = errors.Join(err, tree.Close()) }()
+	defer func() { err = errors.Join(nameSources(err, filepath.Dir(file)), tree.Close()) }()
 	if w.through != nil {
 		source.FS = w.through(source.FS)
 	}
