@@ -360,6 +360,10 @@ func (d *dev) make(ctx context.Context, w *watched, file string, p prepared, bui
 	case d.JSON && d.Output == "":
 		r.Result = output
 		return nil
+	case d.JSON: // texts are no lines of JSON
+		quiet := *d.s
+		quiet.out = io.Discard
+		return d.result(&quiet, output)
 	default:
 		return d.result(d.s, output)
 	}

@@ -1,43 +1,35 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/toolcontent"
 )
 
 // outputFlag says where the result of a tool goes.
 type outputFlag struct {
-	Output string `short:"o" placeholder:"FILE" help:"Write the result to a file instead of stdout: a picture, sound or file as its bytes, and anything else as JSON."`
+	Output string `short:"o" placeholder:"FILE" help:"Write the result to a file instead of stdout: a picture, sound or file as its bytes, and anything else as JSON. Several get numbers, as in chart-1.png and chart-2.png. In a folder (out/ makes one), each gets its own name, and nothing is replaced. Texts beside them are still printed."`
 }
 
-// result prints the result of a tool. A terminal is told of pictures, sounds and files; anything else gets JSON.
+// result prints or writes the result of a tool. A terminal is told of pictures, sounds and files; anything else gets JSON. What cannot be
+// written is printed as JSON, because the call may have been expensive.
 func (f outputFlag) result(s *streams, output []byte) error {
 	parts, ok := toolcontent.Parse(output)
 	if f.Output != "" {
-		data := append(escape(output), '\n')
-		if ok {
-			var bytes [][]byte
-			for _, p := range parts {
-				if p.Type != "text" {
-					bytes = append(bytes, p.Data)
-				}
-			}
-			switch len(bytes) {
-			case 0:
-			case 1:
-				data = bytes[0]
-			default:
-				return usagef("the result has %d pictures, sounds and files, and --output takes one: without it, the result is printed as JSON", len(bytes))
-			}
+		texts, err := f.write(s, output, parts)
+		text := contentText(texts)
+		if err != nil {
+			text = string(escape(output)) + "\n"
 		}
-		if err := writeFile(f.Output, data); err != nil {
-			return err
-		}
-		s.say("stile: wrote %s (%s)", line(f.Output, 200), about(int64(len(data))))
-		return nil
+		_, printErr := fmt.Fprint(s.out, text)
+		return errors.Join(err, printErr)
 	}
 	if _, person := terminal(s.out); !ok || !person {
 		_, err := fmt.Fprintf(s.out, "%s\n", escape(output))
@@ -45,6 +37,98 @@ func (f outputFlag) result(s *streams, output []byte) error {
 	}
 	_, err := fmt.Fprint(s.out, contentText(parts))
 	return err
+}
+
+// write writes a result with its parts, and returns the texts that are left to print.
+func (f outputFlag) write(s *streams, output []byte, parts []toolcontent.Part) (texts []toolcontent.Part, err error) {
+	var files []toolcontent.Part
+	for _, p := range parts {
+		if p.Type == "text" {
+			texts = append(texts, p)
+		} else {
+			files = append(files, p)
+		}
+	}
+	if len(files) == 0 {
+		files, texts = []toolcontent.Part{{Name: "result.json", Data: append(escape(output), '\n')}}, nil
+	}
+	info, missing := os.Stat(f.Output)
+	folder := missing == nil && info.IsDir() || os.IsPathSeparator(f.Output[len(f.Output)-1])
+	if folder {
+		if err := os.MkdirAll(f.Output, 0o777); err != nil {
+			return nil, &usageError{err}
+		}
+	}
+	for i, p := range files {
+		name := f.Output
+		switch {
+		case folder:
+			name, err = newFile(f.Output, ownName(p))
+		case len(files) > 1:
+			ext := filepath.Ext(name)
+			name = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), i+1, suffix(p))
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := writeFile(name, p.Data); err != nil {
+			return nil, err
+		}
+		s.say("stile: wrote %s (%s)", line(name, 200), about(int64(len(p.Data))))
+	}
+	return texts, nil
+}
+
+// newFile makes an empty file in a folder and returns its path. The file gets the name, or one with a number: a tool that chooses names must
+// not replace files.
+func newFile(folder, name string) (string, error) {
+	const most = 10_000
+	ext := filepath.Ext(name)
+	stem := strings.TrimSuffix(name, ext)
+	for n := 1; n <= most; n++ {
+		if n > 1 {
+			name = fmt.Sprintf("%s-%d%s", stem, n, ext)
+		}
+		at := filepath.Join(folder, name)
+		file, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", &usageError{err}
+		}
+		return at, file.Close()
+	}
+	return "", usagef("%s has %d files of this name; name another folder", folder, most)
+}
+
+// ownName is the name of a part in a folder.
+func ownName(p toolcontent.Part) string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return p.Type + suffix(p)
+}
+
+var plainExtension = lazyregexp.New(`^\.[A-Za-z0-9]{1,10}$`)
+
+// suffix is the end of the name of a part's file, with its dot: that of its own name, or of its type.
+func suffix(p toolcontent.Part) string {
+	if ext := filepath.Ext(p.Name); plainExtension.MatchString(ext) {
+		return ext
+	}
+	switch p.MIMEType {
+	case "image/png", "image/gif", "image/webp", "audio/wav", "audio/ogg", "audio/flac", "audio/webm":
+		return "." + p.MIMEType[len("image/"):]
+	case "image/jpeg":
+		return ".jpg"
+	case "audio/mpeg":
+		return ".mp3"
+	case "audio/mp4":
+		return ".m4a"
+	default:
+		return ""
+	}
 }
 
 // contentText says on a terminal what a result has.
