@@ -210,13 +210,9 @@ func (r *runner) once(ctx context.Context, c *Case, component string) (results [
 		return nil, "", fmt.Errorf("%s: %w", c.Name, err)
 	}
 
-	var mu sync.Mutex
-	current := 0 // the last call that began
+	last := lastCall{turn: make(chan struct{}, 1)}
 	r.servers.begin(func(ctx context.Context, op, binding string) error {
-		mu.Lock()
-		of := current
-		mu.Unlock()
-		answer, err := r.host.Ask(ctx, protocol.Request{Op: op, Of: of, Binding: binding, Reason: "the suite says so"}, r.Patience)
+		answer, err := r.host.Ask(ctx, protocol.Request{Op: op, Of: last.get(), Binding: binding, Reason: "the suite says so"}, r.Patience)
 		if err == nil && answer.Error != "" {
 			err = errors.New(answer.Error)
 		}
@@ -227,14 +223,13 @@ func (r *runner) once(ctx context.Context, c *Case, component string) (results [
 	failures := make([]error, len(c.Calls))
 	call := func(i int) {
 		began := time.Now()
-		id, answer, err := r.host.Send(protocol.Request{Op: "call", Call: c.request(i, component, folder)})
+		answer, err := last.begin(func() (int, <-chan protocol.Response, error) {
+			return r.host.Send(protocol.Request{Op: "call", Call: c.request(i, component, folder)})
+		})
 		if err != nil {
 			failures[i] = err
 			return
 		}
-		mu.Lock()
-		current = id
-		mu.Unlock()
 		got, err := r.host.Await(ctx, answer, r.Patience+time.Duration(c.Calls[i].Limits.Wall)*time.Millisecond)
 		switch {
 		case err != nil:
@@ -271,6 +266,26 @@ func (r *runner) once(ctx context.Context, c *Case, component string) (results [
 		}
 	}
 	return results, cmp.Or(r.compareArrived(c), compareFiles(folder, c.After)), nil
+}
+
+// lastCall is the last call that began, which revoke and cancel are about.
+type lastCall struct {
+	turn chan struct{} // full while id changes or is read
+	id   int
+}
+
+// begin sends a call. The host can be told to revoke and cancel before send has returned, so get waits for that.
+func (l *lastCall) begin(send func() (int, <-chan protocol.Response, error)) (answer <-chan protocol.Response, err error) {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	l.id, answer, err = send()
+	return answer, err
+}
+
+func (l *lastCall) get() int {
+	l.turn <- struct{}{}
+	defer func() { <-l.turn }()
+	return l.id
 }
 
 // request is the n-th call of a case.
