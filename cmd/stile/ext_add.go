@@ -151,7 +151,7 @@ From a folder, stile takes all files except hidden ones and node_modules: packag
 
 A component (.wasm), made by any toolchain, is taken as it is: its bytes are the version, because there is no source to read. It must export stile:extension/tools and import only what stile inspect can explain. The person who approves sees its imports, exports, size and origin. No rule of policy.json approves a component, so one always waits for a person. Packages and types are not checked. stile componentize turns a core module into a component. An Extism plug-in is turned into one here.
 
-Building erases types, so stile checks them first, as tsc --strict does, with the manifest's bindings in env. The compiler also runs in the sandbox, for at most 10 s of processor time. --no-types leaves the check out.
+Building erases types, so stile checks them first, as tsc --strict does, with the manifest's bindings in env. The compiler also runs in the sandbox, for at most 15 s of processor time. --no-types leaves the check out.
 
 All problems of the manifest and the code come at once. They include bindings that the code uses and the manifest does not ask for, web APIs that do not exist here, and operations that the bindings never permit.
 

@@ -11,7 +11,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/jslex"
@@ -24,9 +23,8 @@ import (
 const (
 	maxTypeFiles = 400
 	maxTypeBytes = 768 << 10
-	maxLinks     = 5_000           // imports within declarations
-	typesCPU     = 6 * time.Second // zod takes 1.4 s of an idle machine, and ArkType 3.3 s
-	maxResolving = 64 << 20        // bytes of package.json that are read again and again for them
+	maxLinks     = 5_000    // imports within declarations
+	maxResolving = 64 << 20 // bytes of package.json that are read again and again for them
 )
 
 // declared are the declarations that a check reads of packages.
@@ -39,14 +37,14 @@ type declared struct {
 	left []string // imports of the source whose packages were left out, because they are too large
 }
 
-// key identifies the declarations together with the compiler that reads them.
-func (d declared) key() string {
+// key identifies declarations together with the compiler that reads them, and with the time that it has.
+func (c *Checker) key(d declared) string {
 	hash := sha256.New()
 	for _, part := range [][]byte{[]byte(recipe), checkSource, lock} {
 		hash.Write(fmt.Appendf(nil, "%d ", len(part)))
 		hash.Write(part)
 	}
-	_ = json.NewEncoder(hash).Encode(d) // maps of texts, and a hash takes all
+	_ = json.NewEncoder(hash).Encode([]any{d, c.o.CPU}) // maps of texts, and a hash takes all
 	return hex.EncodeToString(hash.Sum(nil))
 }
 

@@ -172,7 +172,7 @@ func TestTypesOfPackages(t *testing.T) {
 
 // Types of a hostile package cost a draft nothing but their use, and the draft's own mistakes are found.
 func TestBombsOfPackages(t *testing.T) {
-	c := newChecker(t, 0)
+	c := newChecker(t, 5*time.Second)
 	const own = `const n: number = "a";`
 	const found = "tool.ts:2: Type 'string' is not assignable to type 'number'. (TS2322); "
 	chain := map[string]string{"p/package.json": `{"types": "f0.d.ts"}`}
@@ -220,19 +220,32 @@ func TestComplexTypesAreRemembered(t *testing.T) {
 	const code = `import { v0, f } from "p"; f(v0 as any); const q: string = v0; const n: number = "a";`
 	const found = "tool.ts:2: Type 'string' is not assignable to type 'number'. (TS2322); "
 	const warned = "the types of p were not used in the check, because they are too complex: what comes from there has the type any"
-	key := imported(packages, nil, map[string]string{"tool.ts": code}).key()
-	first := newChecker(t, 0)
-	if first.failedBefore(key) {
-		t.Error("types that nobody saw are refused")
+	never := func(_, _ time.Duration) bool { return false }
+	const cpu = 2 * time.Second
+	first := newChecker(t, cpu)
+	key := first.key(imported(packages, nil, map[string]string{"tool.ts": code}))
+	first.hindered = func(took, used time.Duration) bool {
+		if used < cpu || took < used {
+			t.Errorf("the check took %v and used %v", took, used)
+		}
+		return true
 	}
 	got, warnings := checked(t, first, packages, code)
+	if got != found || len(warnings) != 1 || !strings.Contains(warnings[0], "too complex for the time that a busy machine has: what comes from there") {
+		t.Fatalf("on a busy machine: got %q, warned %q", got, warnings)
+	}
+	first.hindered = never
+	if first.failedBefore(key) {
+		t.Error("types are refused that were not too complex, or not seen")
+	}
+	got, warnings = checked(t, first, packages, code)
 	if got != found || !slices.Equal(warnings, []string{warned}) {
 		t.Fatalf("got %q, warned %q", got, warnings)
 	}
 	if !first.failedBefore(key) {
 		t.Error("it is not remembered")
 	}
-	again := newChecker(t, 0) // as another process would
+	again := newChecker(t, cpu) // as another process would
 	if !again.failedBefore(key) {
 		t.Error("it is not remembered in the cache")
 	}
@@ -240,8 +253,34 @@ func TestComplexTypesAreRemembered(t *testing.T) {
 	if got != found || !slices.Equal(warnings, []string{warned}) {
 		t.Errorf("got %q, warned %q", got, warnings)
 	}
-	if again.failedBefore(imported(treeOf(typedPackages), nil, map[string]string{"tool.ts": `import "own"`}).key()) {
+	if again.failedBefore(again.key(imported(treeOf(typedPackages), nil, map[string]string{"tool.ts": `import "own"`}))) {
 		t.Error("other types are refused with them")
+	}
+	longer := newChecker(t, 0)
+	if longer.failedBefore(longer.key(imported(packages, nil, map[string]string{"tool.ts": code}))) {
+		t.Error("a checker that has more time refuses them")
+	}
+	o := first.o
+	o.RememberDir = t.TempDir()
+	elsewhere, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = elsewhere.Close() }()
+	if elsewhere.failedBefore(key) {
+		t.Error("a checker that remembers elsewhere refuses them")
+	}
+}
+
+// TestHindered tells a check that others slowed down from one that took what it takes.
+func TestHindered(t *testing.T) {
+	for _, test := range []struct {
+		took time.Duration
+		want bool
+	}{{15 * time.Second, false}, {17 * time.Second, false}, {20 * time.Second, true}, {time.Minute, true}} {
+		if got := hindered(test.took, 15*time.Second); got != test.want {
+			t.Errorf("%v: got %v", test.took, got)
+		}
 	}
 }
 

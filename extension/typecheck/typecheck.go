@@ -42,7 +42,9 @@ type Options struct {
 	// CacheDir keeps the component. KeyDir holds the key that authenticates it. Both can be those of the toolchain. Default:
 	// nothing is kept, and each Checker fetches and builds the compiler.
 	CacheDir, KeyDir string
-	// CPU is the processor time of one check. Default: 10 s.
+	// RememberDir keeps which declarations of packages were too complex, authenticated with the key in KeyDir. Default: CacheDir.
+	RememberDir string
+	// CPU is the processor time of one check. A check that cannot use the types of packages is made again without them. Default: 15 s.
 	CPU time.Duration
 	// Progress is called with a few words when the compiler must be prepared, which takes seconds. Default: it is not called.
 	Progress func(message string)
@@ -64,8 +66,9 @@ const (
 
 // Checker checks types. It is safe for concurrent use. Its creator closes it.
 type Checker struct {
-	o     Options
-	cache *cache.Cache // nil if nothing is kept
+	o       Options
+	cache   *cache.Cache // nil if nothing is kept
+	complex *cache.Cache // of types of packages that are too complex; nil if nothing is kept
 
 	checking *turns.Places // for checks
 	making   chan struct{} // has room for the goroutine that makes the fields below on first use
@@ -74,6 +77,8 @@ type Checker struct {
 	component *host.Component
 	missing   error     // why there is no component
 	again     time.Time // when to try again; until then, calls fail without waiting
+
+	hindered func(took, used time.Duration) bool // the function of that name, except in tests
 }
 
 // New makes a checker. It fetches the compiler on first use.
@@ -82,19 +87,28 @@ func New(o Options) (*Checker, error) {
 		return nil, errors.New("typecheck: Toolchain and Packages are needed")
 	}
 	if o.CPU == 0 {
-		o.CPU = 10 * time.Second
+		o.CPU = 15 * time.Second
 	}
+	o.RememberDir = cmp.Or(o.RememberDir, o.CacheDir)
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
-	c := &Checker{o: o, checking: turns.New(maxChecks), making: make(chan struct{}, 1)}
-	if o.CacheDir != "" && o.KeyDir != "" {
-		var err error
-		if c.cache, err = cache.Open(o.CacheDir, o.KeyDir, o.Logger); err != nil {
-			return nil, fmt.Errorf("open cache: %w", err)
-		}
+	c := &Checker{o: o, checking: turns.New(maxChecks), making: make(chan struct{}, 1), hindered: hindered}
+	var err error
+	if c.cache, err = openCache(o.CacheDir, o); err == nil {
+		c.complex, err = openCache(o.RememberDir, o)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open cache: %w", err), c.Close())
 	}
 	return c, nil
+}
+
+func openCache(dir string, o Options) (*cache.Cache, error) {
+	if dir == "" || o.KeyDir == "" {
+		return nil, nil
+	}
+	return cache.Open(dir, o.KeyDir, o.Logger)
 }
 
 // Prepare makes the compiler ready, so that the first check need not wait for it. With a CacheDir, that holds for later processes too. The
@@ -118,8 +132,10 @@ func (c *Checker) Close() error {
 	if c.host != nil {
 		errs = append(errs, c.host.Close())
 	}
-	if c.cache != nil {
-		errs = append(errs, c.cache.Close())
+	for _, kept := range []*cache.Cache{c.cache, c.complex} {
+		if kept != nil {
+			errs = append(errs, kept.Close())
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -136,7 +152,8 @@ type Request struct {
 	// Dependencies are the packages that the manifest names. Only of these, @types has types of what the source imports.
 	Dependencies map[string]string
 	// Warn, when not nil, is called with a sentence that names packages whose declarations were too much for the check. With a CacheDir, the
-	// checker remembers for an hour that declarations were too complex, and does not try them again.
+	// checker remembers for an hour that declarations were too complex, and does not try them again. It does not if they may have taken so
+	// long because of what else the machine did.
 	Warn func(text string)
 	// Bindings are the bindings in env, names with their interfaces, as in toolchain.Source.
 	Bindings map[string]string
@@ -191,18 +208,30 @@ func (c *Checker) Check(ctx context.Context, r Request) error {
 		}
 		defer c.checking.Give()
 		var output []byte
-		key, tooComplex := packages.key(), false
+		key, tooComplex, busy := c.key(packages), false, false
 		if len(packages.Files) > 0 {
 			tooComplex = c.failedBefore(key)
 		}
 		if !tooComplex {
-			output, err = c.call(ctx, component, files, r.Entry, env, packages)
+			var used time.Duration
+			began := time.Now()
+			output, used, err = c.call(ctx, component, files, r.Entry, env, packages)
 			tooComplex = tooMuch(err) && len(packages.Files) > 0 && ctx.Err() == nil
+			if limit, limited := errors.AsType[*host.LimitError](err); tooComplex && limited && limit.Limit == "cpu" {
+				busy = c.hindered(time.Since(began), used)
+			}
+			if tooComplex && c.o.Logger != nil {
+				c.o.Logger.Info("types of packages are too complex to check", "error", err, "processor", used, "took", time.Since(began), "busy", busy)
+			}
 		}
 		if tooComplex {
-			r.unused(slices.Sorted(maps.Keys(packages.Links[""])), "complex")
-			output, err = c.call(ctx, component, files, r.Entry, env, imported(nil, nil, nil))
-			if err == nil { // otherwise the source is too complex by itself
+			how := "complex"
+			if busy {
+				how += " for the time that a busy machine has"
+			}
+			r.unused(slices.Sorted(maps.Keys(packages.Links[""])), how)
+			output, _, err = c.call(ctx, component, files, r.Entry, env, imported(nil, nil, nil))
+			if err == nil && !busy { // otherwise the source is too complex by itself
 				c.failed(key)
 			}
 		}
@@ -236,38 +265,39 @@ func (r *Request) unused(packages []string, too string) {
 	}
 }
 
-// failedBefore reports whether types of packages were too complex in the last hour. Later, it may have been the load of the machine.
+// hindered reports that a check may have used so much processor time because of others: it had to wait for a processor, so others used it
+// too. They share its caches then, and often its core.
+func hindered(took, used time.Duration) bool { return took > used+used/4 }
+
+// failedBefore reports whether types of packages were too complex in the last hour. What slows a machine down is not always to be seen, so
+// they are tried again later.
 func (c *Checker) failedBefore(key string) bool {
-	if c.cache == nil {
+	if c.complex == nil {
 		return false
 	}
-	data, _, _ := c.cache.Get(complexTypes, key) // what cannot be read is found out again
+	data, _, _ := c.complex.Get(complexTypes, key) // what cannot be read is found out again
 	at, err := time.Parse(time.RFC3339, string(data))
 	age := time.Since(at)
 	return err == nil && age >= 0 && age < complexFor
 }
 
 func (c *Checker) failed(key string) {
-	if c.cache == nil {
+	if c.complex == nil {
 		return
 	}
-	if err := c.cache.Put(complexTypes, key, []byte(time.Now().UTC().Format(time.RFC3339))); err != nil && c.o.Logger != nil {
+	if err := c.complex.Put(complexTypes, key, []byte(time.Now().UTC().Format(time.RFC3339))); err != nil && c.o.Logger != nil {
 		c.o.Logger.Warn("remember that types of packages are too complex", "error", err)
 	}
 }
 
-// call runs the compiler once.
-func (c *Checker) call(ctx context.Context, component *host.Component, files map[string]string, entry, env string, packages declared) ([]byte, error) {
+// call runs the compiler once, and says how much processor time it used.
+func (c *Checker) call(ctx context.Context, component *host.Component, files map[string]string, entry, env string, packages declared) ([]byte, time.Duration, error) {
 	input, err := json.Marshal(map[string]any{"files": files, "entry": entry, "env": env, "packages": packages})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	r := host.Request{Tool: "check", Input: input, Env: host.Env{}}
-	if len(packages.Files) > 0 {
-		r.Limits.CPU = min(c.o.CPU, typesCPU)
-	}
-	result, err := component.Do(ctx, r)
-	return result.Output, err
+	result, err := component.Do(ctx, host.Request{Tool: "check", Input: input, Env: host.Env{}})
+	return result.Output, result.Usage.CPU, err
 }
 
 // tooMuch reports an error that simpler types would avoid.
