@@ -152,6 +152,13 @@ type Merger interface {
 	Merge(more Grant) Grant
 }
 
+// Nester is a grant of tools that a command line names, and whose own bindings it can give too, as NAME.INNER=SPEC.
+type Nester interface {
+	Grant
+	// Nest returns the grant with the name of its binding, and with the bindings of its tools by their names.
+	Nest(name string, inner map[string]Grant) Grant
+}
+
 // Reacher is a grant that tells clients what a tool with it can reach. Without it, harmless kinds reach nothing and all
 // others reach everything.
 type Reacher interface {

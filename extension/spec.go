@@ -3,6 +3,8 @@ package extension
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/stilehost/stile/capability"
@@ -31,11 +33,26 @@ const (
 )
 
 // ParseSpecs reads the bindings of a command line with [ParseSpec], in byte order of their names. Several http specs with
-// one name are the rules of one binding; any other name occurs once. An error is a *[SpecError].
+// one name are the rules of one binding; any other name occurs once. NAME.INNER=SPEC is the binding INNER of the tools that the binding NAME
+// gives. An error is a *[SpecError].
 func ParseSpecs(kinds capability.Set, specs []string) ([]Binding, error) {
+	return parseSpecs(kinds, specs, "")
+}
+
+// parseSpecs reads the bindings of the tools of a binding, or of the command line itself, where within is "".
+func parseSpecs(kinds capability.Set, specs []string, within string) ([]Binding, error) {
 	var all []Binding
+	inner := map[string][]string{}
 	for _, spec := range specs {
+		name, _, _ := strings.Cut(spec, "=")
+		if outer, _, ok := strings.Cut(name, "."); ok && bindingNameProblem(outer) == "" {
+			inner[outer] = append(inner[outer], spec[len(outer)+1:])
+			continue
+		}
 		b, err := ParseSpec(kinds, spec)
+		if wrong, ok := errors.AsType[*SpecError](err); ok {
+			wrong.Spec = within + wrong.Spec
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -49,11 +66,33 @@ func ParseSpecs(kinds capability.Set, specs []string) ([]Binding, error) {
 			both = g.Merge(b.Grant)
 		}
 		if both == nil {
-			return nil, &SpecError{spec, fmt.Sprintf("the name %s is taken by another binding", jsonform.Quote(b.Name)), "another name"}
+			return nil, &SpecError{within + spec, fmt.Sprintf("the name %s is taken by another binding", jsonform.Quote(b.Name)), "another name"}
 		}
 		all[i].Grant = both
 	}
 	sortBindings(all)
+	for i, b := range all {
+		g, ok := b.Grant.(capability.Nester)
+		if !ok {
+			continue
+		}
+		grants := map[string]capability.Grant{}
+		own, err := parseSpecs(kinds, inner[b.Name], within+b.Name+".")
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range own {
+			grants[o.Name] = o.Grant
+		}
+		all[i].Grant = g.Nest(within+b.Name, grants)
+		delete(inner, b.Name)
+	}
+	for _, outer := range slices.Sorted(maps.Keys(inner)) {
+		return nil, &SpecError{
+			within + outer + "." + inner[outer][0], fmt.Sprintf("no binding %s gives tools that could have it", jsonform.Quote(within+outer)),
+			within + outer + "=tools:FILE beside it",
+		}
+	}
 	return all, nil
 }
 

@@ -36,7 +36,7 @@ func TestParseSpecs(t *testing.T) {
 				{"cache", kv.Rights{Store: "c1"}},
 				{"dice", random.Kind.On()},
 				{"docs", workspace.Rights{Store: "docs", Path: "/", Access: workspace.Read}},
-				{"help", tools.Rights{Files: []string{"./a.ts", "b.wasm"}}},
+				{"help", tools.Rights{Files: []string{"./a.ts", "b.wasm"}, Name: "help", Inner: map[string]capability.Grant{}}},
 				{"log", console.Kind.On()},
 				{"notes", workspace.Rights{Store: "my-notes", Path: "/a/b", Access: workspace.ReadWrite}},
 				{"time", clock.Kind.On()},
@@ -48,6 +48,18 @@ func TestParseSpecs(t *testing.T) {
 			[]Binding{{"github", http.Rights{Rules: []http.Rule{{
 				Scheme: "https", Host: "api.github.com", Path: "/repos/**", Methods: []string{"GET", "POST"}, Credential: "github-token", As: "query:key",
 			}}}}},
+		},
+		{
+			"bindings of tools",
+			[]string{"h.k=kv:x", "h.api=http:https://a.example.com", "h.api=http:https://b.example.com", "h=tools:a.ts", "h.h.k=kv:y", "h.h=tools:b.ts", "k=kv:z"},
+			[]Binding{
+				{"h", tools.Rights{Files: []string{"a.ts"}, Name: "h", Inner: map[string]capability.Grant{
+					"k":   kv.Rights{Store: "x"},
+					"api": http.Rights{Rules: []http.Rule{{Scheme: "https", Host: "a.example.com"}, {Scheme: "https", Host: "b.example.com"}}},
+					"h":   tools.Rights{Files: []string{"b.ts"}, Name: "h.h", Inner: map[string]capability.Grant{"k": kv.Rights{Store: "y"}}},
+				}}},
+				{"k", kv.Rights{Store: "z"}},
+			},
 		},
 		{"directories", []string{"a=dir:.", "b=dir:/tmp/x:y,rw"}, []Binding{{"a", workspace.DiskRights{Path: ".", Access: workspace.Read}}, {"b", workspace.DiskRights{Path: "/tmp/x:y", Access: workspace.ReadWrite}}}},
 		{
@@ -117,6 +129,13 @@ func TestParseSpecsRefuses(t *testing.T) {
 		{[]string{"a=kv:a/b"}, `binding "a=kv:a/b": "a/b" cannot name a bucket, a-z, 0-9, "_" and "-" can; write kv:NAME`},
 		{[]string{"a=http"}, `binding "a=http": http rule "": it does not start with https:// or http://; write ` + exampleHTTP},
 		{[]string{"a=http:https://x.com,method=GET"}, `binding "a=http:https://x.com,method=GET": http rule "https://x.com,method=GET": unknown option "method"; the options are methods, headers, credential, as, max-response and addresses; write ` + exampleHTTP},
+		{[]string{"a.b=kv:x"}, `binding "a.b=kv:x": no binding "a" gives tools that could have it; write a=tools:FILE beside it`},
+		{[]string{"a=kv:x", "a.b=kv:x"}, `binding "a.b=kv:x": no binding "a" gives tools that could have it; write a=tools:FILE beside it`},
+		{[]string{"a=tools:x", "a.b.c=kv:x"}, `binding "a.b.c=kv:x": no binding "a.b" gives tools that could have it; write a.b=tools:FILE beside it`},
+		{[]string{"a=tools:x", "a.b=kv:"}, `binding "a.b=kv:": "" cannot name a bucket, a-z, 0-9, "_" and "-" can; write kv:NAME`},
+		{[]string{"a=tools:x", "a.b=kv:x", "a.b=kv:y"}, `binding "a.b=kv:y": the name "b" is taken by another binding; write another name`},
+		{[]string{"a=tools:x", "a.=kv:y"}, `binding "a.=kv:y": the name "" must start with a-z, and have only a-z, 0-9 and "_"; write a lower-case name, like "notes"`},
+		{[]string{".b=kv:y"}, `binding ".b=kv:y": the name ".b" must start with a-z, and have only a-z, 0-9 and "_"; write a lower-case name, like "notes"`},
 		{[]string{"a=kv:x", "a=kv:y"}, `binding "a=kv:y": the name "a" is taken by another binding; write another name`},
 		{[]string{"a=kv:x", "a=http:https://x.com"}, `binding "a=http:https://x.com": the name "a" is taken by another binding; write another name`},
 	}

@@ -182,7 +182,9 @@ type Callee struct {
 	Tool      string
 	// Env are the tool's own bindings. Bindings that a caller passes are added and cannot replace one.
 	Env Env
-	// Limits and Approved are as in [Request].
+	// Vars, WASI, Limits and Approved are as in [Request].
+	Vars     []byte
+	WASI     abi.WASI
 	Limits   Limits
 	Approved []abi.Definition
 }
@@ -200,7 +202,7 @@ func (t Callee) Start(ctx context.Context, name string, input []byte, env map[st
 		}
 		whole[binding] = capability
 	}
-	request := Request{Tool: t.Tool, Name: name, Input: input, Env: whole, Limits: t.Limits, Approved: t.Approved}
+	request := Request{Tool: t.Tool, Name: name, Input: input, Env: whole, Vars: t.Vars, WASI: t.WASI, Limits: t.Limits, Approved: t.Approved}
 	ended := func(r Result, err error) { done(r.Output, ForCaller(name, err)) }
 	if err := t.Component.Start(ctx, request, ended); err != nil {
 		ended(Result{}, err)

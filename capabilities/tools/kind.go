@@ -14,17 +14,29 @@ import (
 var Kind = &capability.Kind{
 	Name: "tools", Interface: Interface, Fixed: true, Example: `["github_*"]`, Parse: parse, ParseSpec: parseSpec, Learn: newRecorded,
 	SpecForm: "tools:FILE[,FILE]...",
-	SpecMeans: `the tools of other extensions: env.NAME.call("FILE_TOOL", input, { env: { ... } })
-or env.NAME.FILE.TOOL(input), without the ending of FILE`,
+	SpecMeans: `the tools of other extensions: env.NAME.call("EXTENSION_TOOL", input) or
+env.NAME.EXTENSION.TOOL(input). FILE is a source, a component or a
+folder, or a manifest, whose bindings the tools get as with --manifest.
+EXTENSION is the name in the manifest, also in one beside FILE, or
+else that of FILE. Give the tools a binding with NAME.INNER=SPEC`,
 }
 
 // Loader makes a toolbox of the tools in files.
-type Loader func(ctx context.Context, files []string) (*Toolbox, error)
+type Loader func(ctx context.Context, rights Rights) (*Toolbox, error)
 
 // Rights are rights to call the tools in files, which a command line gives.
 type Rights struct {
-	// Files are sources or components.
+	// Files are sources, components, or manifests beside such.
 	Files []string
+	// Name is the name of the binding, and Inner are bindings that the command line gives the tools, by their names.
+	Name  string
+	Inner map[string]capability.Grant
+}
+
+// Nest implements [capability.Nester].
+func (g Rights) Nest(name string, inner map[string]capability.Grant) capability.Grant {
+	g.Name, g.Inner = name, inner
+	return g
 }
 
 func parseSpec(s capability.Spec) (capability.Grant, error) {
@@ -64,7 +76,7 @@ func (g Rights) Open(ctx context.Context, s *capability.Site) (abi.Capability, e
 	if !ok {
 		return nil, capability.ErrUnbound
 	}
-	box, err := load(ctx, g.Files)
+	box, err := load(ctx, g)
 	if err != nil {
 		return nil, err
 	}

@@ -82,8 +82,8 @@ func (c *ladderCommand) Run(ctx context.Context, s *streams) error {
 		program = ladder.Code{Name: p.Name, Text: p.Text}
 	}
 	return c.forCall(ctx, s, c.inputFlags, func(e *extensions, viewer lifecycle.Viewer, limits host.Limits, input []byte) (err error) {
-		e.state.Configure(tools.Kind, tools.Loader(func(ctx context.Context, files []string) (*tools.Toolbox, error) {
-			return e.toolbox(ctx, e.state, files)
+		e.state.Configure(tools.Kind, tools.Loader(func(ctx context.Context, given tools.Rights) (*tools.Toolbox, error) {
+			return e.toolbox(ctx, s, e.state, given)
 		}))
 		env, err := e.state.Last(ctx, bindings)
 		if err != nil {

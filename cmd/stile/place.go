@@ -35,7 +35,7 @@ func (c *callFlags) given(name string) bool {
 func (c *callFlags) namesNoSecret(bindings []extension.Binding) error {
 	for _, b := range bindings {
 		if !c.given(b.Name) {
-			if err := secretsOf(manifestFile(c.Manifest), b); err != nil {
+			if err := secretsOf(manifestFile(c.Manifest), b.Name, b); err != nil {
 				return err
 			}
 		}
@@ -43,8 +43,9 @@ func (c *callFlags) namesNoSecret(bindings []extension.Binding) error {
 	return nil
 }
 
-// secretsOf is the error for a binding of a manifest that names secrets, with the flags that allow it.
-func secretsOf(file string, b extension.Binding) error {
+// secretsOf is the error for a binding of a manifest that names secrets, with the flags that allow it. name is that of the binding on the command
+// line.
+func secretsOf(file, name string, b extension.Binding) error {
 	g, ok := b.Grant.(capability.SecretUser)
 	if !ok || len(g.Secrets()) == 0 {
 		return nil
@@ -54,9 +55,9 @@ func secretsOf(file string, b extension.Binding) error {
 		noun = "secrets"
 	}
 	text := fmt.Sprintf("%s: the binding %s uses the %s %s. Nobody has approved this manifest, so only the command line gives it a secret:",
-		printable.Text(file), b.Name, noun, strings.Join(g.Secrets(), ", "))
+		printable.Text(file), name, noun, strings.Join(g.Secrets(), ", "))
 	for _, spec := range g.Specs() {
-		text += "\n    " + flagOf("bind", printable.Line(b.Name+"="+g.Kind().Name+":"+spec))
+		text += "\n    " + flagOf("bind", printable.Line(name+"="+g.Kind().Name+":"+spec))
 	}
 	return usagef("%s", text)
 }

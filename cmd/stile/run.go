@@ -287,11 +287,13 @@ func (c *callFlags) call(
 	state.Configure(http.Kind, http.Options{Credentials: n.secrets})
 	state.Configure(browser.Kind, n.browser)
 	state.Configure(sandbox.Kind, n.sandbox)
-	state.Configure(tools.Kind, tools.Loader(func(ctx context.Context, files []string) (*tools.Toolbox, error) { return n.toolbox(ctx, state, files) }))
+	state.Configure(tools.Kind, tools.Loader(func(ctx context.Context, given tools.Rights) (*tools.Toolbox, error) {
+		return n.toolbox(ctx, s, state, given)
+	}))
 	state.Configure(code.Kind, code.Evaluator(evaluate.New(evaluate.Options{Toolchain: n.toolchain}).Run))
 	for _, b := range bindings {
 		if _, ok := b.Grant.(capability.ToolCaller); ok {
-			return nil, usagef("the binding %s names tools of stored extensions; say where they are here, with --bind %[1]s=tools:FILE", b.Name)
+			return nil, storedTools(b.Name)
 		}
 	}
 	if err := c.namesNoSecret(bindings); err != nil {
