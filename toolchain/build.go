@@ -485,7 +485,8 @@ func explainImage(err error, sourceMap []byte) error {
 		p := Problem{Text: "top-level code threw " + thrown.Error()}
 		_, p.Fix, _ = absent.Find(thrown.Error())
 		if frames := host.MapStack(sourceMap, thrown.Stack); len(frames) > 0 {
-			p.File, p.Line, p.Column = frames[0].File, frames[0].Line, frames[0].Column
+			at := frames[max(0, slices.IndexFunc(frames, notOurs))]
+			p.File, p.Line, p.Column = at.File, at.Line, at.Column
 		}
 		return &BuildError{[]Problem{p}}
 	case errors.As(err, &limit):
@@ -493,6 +494,11 @@ func explainImage(err error, sourceMap []byte) error {
 	default:
 		return err
 	}
+}
+
+// notOurs reports whether a frame is in a file of the author or of a package, and not in a module that comes with the toolchain.
+func notOurs(f host.Frame) bool {
+	return !strings.HasPrefix(f.File, nodePrefix) && !strings.HasPrefix(f.File, "stile:")
 }
 
 // baseFor is the base image of an extension: the larger one if the extension can reach what the smaller one lacks.

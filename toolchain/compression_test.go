@@ -80,9 +80,24 @@ func TestCompressionUnderAttack(t *testing.T) {
 	}
 }
 
-// At top level there is no call whose memory a compressor could take. A stream that is made there serves the calls.
+// At top level there is no call whose memory a compressor could take. A stream that is made there serves the calls. Errors say what is not
+// available, and name the author's line, also if a stream reads later.
 func TestCompressionAtTopLevel(t *testing.T) {
 	n := newNodeTools(t)
+	for code, want := range map[string]string{
+		`await new Response(new Blob(["x"]).stream().pipeThrough(new CompressionStream("gzip"))).bytes();`:                                           "tool.js:2:61: top-level code threw Error: CompressionStream is not available at top level; use it inside a tool's run",
+		`await new Response(new Blob(["x"]).stream().pipeThrough(new DecompressionStream("gzip"))).text();`:                                          "tool.js:2:61: top-level code threw Error: DecompressionStream is not available at top level",
+		`import zlib from "zlib"; zlib.gzipSync("a");`:                                                                                               "tool.js:2:31: top-level code threw Error: node:zlib is not available at top level",
+		`import { randomUUID } from "node:crypto"; randomUUID();`:                                                                                    "tool.js:2:43: top-level code threw Error: crypto.randomUUID is not available at top level",
+		`await fetch("https://example.com/?key=secret");`:                                                                                            "tool.js:2:7: top-level code threw Error: fetch is not available at top level",
+		`await new Response(new ReadableStream({ pull: async (c) => { c.enqueue(await (await fetch("https://example.com/")).bytes()); } })).text();`: "tool.js:2:85: top-level code threw Error: fetch is not available at top level",
+	} {
+		text := "import { extension } from \"stile\";\n" + code + "\nexport default extension({ tools: { t: { description: \"test\", run: async () => 1 } } });"
+		_, err := n.Build(t.Context(), Source{FS: fstest.MapFS{"tool.js": {Data: []byte(text)}}, Entry: "tool.js"})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", code, err)
+		}
+	}
 	const use = `const c = new CompressionStream("gzip"); const w = c.writable.getWriter(); w.write(new Uint8Array(10)).catch(() => {}); w.close().catch(() => {}); `
 	if _, err := n.call(t, "", use+`await new Response(c.readable).bytes();`, `return 1;`, host.Request{}); err == nil || !strings.Contains(err.Error(), "not available at top level; use it inside a tool's run") {
 		t.Errorf("got %v", err)

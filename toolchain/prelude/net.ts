@@ -20,10 +20,18 @@ telling(Body.prototype, "a response or request");
 
 Object.assign(crypto, { subtle: telling({ digest }, "crypto.subtle") });
 
+function networkKind(): string | undefined {
+  try {
+    return bindings().get("network");
+  } catch {
+    throw new Error("fetch is not available at top level; use it inside a tool's run");
+  }
+}
+
 /** The global fetch: the http binding named `network`, which the manifest's short form makes. */
 async function fetch(input: string | URL | Request, init?: RequestInit | null): Promise<Response> {
   if (isHere(input instanceof Request ? input.url : (input = `${input}`))) return hereResponse(new Request(input, init));
-  if (bindings().get("network") !== "stile:capability/http") {
+  if (networkKind() !== "stile:capability/http") {
     const [origin] = /^https?:\/\/[\w.:[\]-]{1,260}(?=[/?#]|$)/.exec(input instanceof Request ? input.url : `${input}`) ?? []; // as toolchain.Unbound reads it
     throw new UnboundError(`fetch${origin ? ` of ${origin}` : ""} needs the http binding "network"`);
   }

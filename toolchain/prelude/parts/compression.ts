@@ -29,7 +29,7 @@ abstract class Pair {
 
   constructor(name: string, open: Open) {
     this.#name = name;
-    this.#codec = new Codec(open);
+    this.#codec = new Codec(open, name);
     this.#readable = new ReadableStream<Bytes>({
       start: (controller) => void (this.#output = controller),
       pull: () => new Promise<void>((resolve) => {
