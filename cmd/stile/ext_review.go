@@ -31,15 +31,27 @@ func (e *extensions) reviewText(ctx context.Context, r lifecycle.Release, code b
 	return text + "\n", nil
 }
 
+// users says who can use the extensions of a scope.
+func users(s extension.Scope) string {
+	switch s.Kind {
+	case extension.Agent:
+		return "only this agent"
+	case extension.User:
+		return "only this user, with their agents,"
+	default:
+		return "everybody"
+	}
+}
+
 // full means that no text is cut.
 func versionText(r lifecycle.Review, full bool) string {
 	v := r.Version
 	rows := [][]string{
 		{"extension", r.Release.Name + " " + v.Manifest.Version},
 		{"does", line(v.Manifest.Description, 1000)},
-		{"scope", r.Release.Scope.String()},
+		{"scope", r.Release.Scope.String() + ", so " + users(r.Release.Scope) + " can use it"},
 		{"request", fmt.Sprintf("%d, %s, by %s on %s", r.Release.ID, r.Release.State, line(r.Release.Author, 80), when(r.Release.Asked))},
-		{"digest", r.Release.Digest},
+		{"digest", r.Release.Digest + ", which names exactly this code, manifest and tools"},
 	}
 	if r.Release.Reason != "" {
 		rows = append(rows, []string{"reason", line(r.Release.Reason, 500)})
@@ -282,7 +294,7 @@ func statsText(indent string, tools []lifecycle.ToolState) string {
 			t.Name, fmt.Sprint(t.Stats.Calls), fmt.Sprint(t.Stats.Failures), t.Stats.P50.String(), t.Stats.P95.String(), fmt.Sprint(t.Stats.Score()), last,
 		})
 	}
-	return table(indent, rows)
+	return table(indent, rows) + indent + "The score, of 100, is the share of calls that succeed, as if one more had succeeded and one had failed.\n"
 }
 
 // reviewJSON is a release with everything that stile ext show and diff print about it.
