@@ -133,16 +133,13 @@ func (w bodyWriter) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// readAhead is how much of a body may always wait for its reader.
-const readAhead = 4 << 20
-
-// pace waits while the body is far ahead of its reader and the call has less than a quarter of its bytes left. A body that somebody waits
-// for never does: one who wants all of it, or more than has arrived.
+// pace waits while the body is far ahead of its reader, by a sixteenth of what the call may hold, and the call has less than a quarter of
+// that left. A body that somebody waits for never does: one who wants all of it, or more than has arrived.
 func (e *Exchange) pace(ctx context.Context) error {
 	held := e.client.call.held
 	for {
 		e.mu.Lock()
-		if e.wholly || e.arrivedBytes-e.read < readAhead || held.Free() > e.client.call.size/4 {
+		if e.wholly || e.arrivedBytes-e.read < e.client.call.size/16 || held.Free() > e.client.call.size/4 {
 			e.mu.Unlock()
 			return nil
 		}
