@@ -104,6 +104,7 @@ var uses = map[string]string{
 	"network.fetch copy":  `await (await fetch(site + "/bytes")).clone().text()`,
 	"network.fetch blob":  `await (await (await fetch(site + "/echo")).blob()).text()`,
 	"network.fetch body":  `for await (const piece of (await fetch(site + "/bytes")).body!) void piece`,
+	"network.fetch large": `await (await fetch(site + "/echo", { method: "POST", body: new Uint8Array(300_000) })).text()`,
 	"network.narrow":      `env.network.narrow([])`,
 	"network.rules":       `env.network.rules()`,
 
@@ -171,7 +172,7 @@ export default extension({ tools: {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	rule, err := httpcap.ParseRule(s.site + "/**")
+	rule, err := httpcap.ParseRule(s.site + "/**,methods=GET+POST")
 	if err != nil {
 		t.Fatal(err)
 	}

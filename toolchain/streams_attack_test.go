@@ -1,8 +1,10 @@
 package toolchain
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -106,6 +108,65 @@ func TestStreamsOfAnyLength(t *testing.T) {
 			got, err := n.call(t, "", "", fmt.Sprintf("const site = %q; let n = 0; %s return n;", server.URL, body), host.Request{Env: env, Limits: host.Limits{CPU: time.Minute, Wall: time.Minute}})
 			if err != nil || got != fmt.Sprint(size) {
 				t.Errorf("got %s, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestUploads sends bodies larger than what a request takes inline: they go to the host in pieces, as their author makes them, and never as a
+// whole through the guest's memory. Without a place for them, the error has the line that makes one.
+func TestUploads(t *testing.T) {
+	n := newNodeTools(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hash := sha256.New()
+		size, err := io.Copy(hash, r.Body)
+		_, _ = fmt.Fprintf(w, "%d %x %v", size, hash.Sum(nil)[:4], err)
+	}))
+	t.Cleanup(server.Close)
+	rule, err := httpcap.ParseRule(server.URL + "/**,methods=POST,headers=content-type")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := func(size int) string {
+		all := make([]byte, size)
+		for i := range all {
+			all[i] = byte(i / 1000)
+		}
+		hash := sha256.Sum256(all)
+		return fmt.Sprintf(`"%d %x <nil>"`, size, hash[:4])
+	}
+	const numbers = `const numbers = (size, chunk) => { let at = 0; return new ReadableStream({ pull(c) { const bytes = new Uint8Array(Math.min(chunk, size - at)); for (let i = 0; i < bytes.length; i += 1000) bytes.fill((at + i) / 1000, i, i + 1000);
+		at += bytes.length; if (bytes.length) c.enqueue(bytes); else c.close(); } }); }, send = async (body) => (await env.network.fetch(site, { method: "POST", duplex: "half", body })).text();`
+	const refused = `"a body of more than 262144 bytes goes through a blob binding: add \"store\": { \"blob\": true } to \"bindings\" of the manifest, or --bind store=blob"`
+	for _, test := range []struct {
+		name, body  string
+		with, plain string // the results with a blob binding, and without one
+	}{
+		{"a short stream", `return send(numbers(200_000, 1_000));`, sum(200_000), sum(200_000)},
+		{"a piece", `return send(numbers(262_000, 262_000));`, sum(262_000), sum(262_000)},
+		{"a stream", `return send(numbers(3_000_000, 70_000));`, sum(3_000_000), refused},
+		{"one large chunk", `return send(numbers(3_000_000, 3_000_000));`, sum(3_000_000), refused},
+		{"more than the guest's memory", `return send(numbers(20_000_000, 100_000));`, sum(20_000_000), refused},
+		{"bytes", `return send(await new Response(numbers(3_000_000, 1_000_000)).bytes());`, sum(3_000_000), refused},
+		{"a Blob", `return send(await new Response(numbers(3_000_000, 1_000_000)).blob());`, sum(3_000_000), refused},
+		{"a form", `const f = new FormData(); f.append("a", new Blob([new Uint8Array(1_000_000)]), "a"); return (await send(f)).slice(0, 5);`, `"10001"`, refused},
+		{"a request of a stream", `return (await env.network.fetch(new Request(site, { method: "POST", duplex: "half", body: numbers(3_000_000, 70_000) }))).text();`, sum(3_000_000), refused},
+		{"an endless stream", `return send(new ReadableStream({ pull(c) { c.enqueue(new Uint8Array(262_144)); } }));`, `"too large: 25165824 bytes"`, refused},
+		{"a stream that fails, and another one", `let n = 0, ended = 0; for (let i = 0; i < 5; i++) await send(new ReadableStream({ pull(c) { if (++n % 15 === 0) throw new Error("mine"); c.enqueue(new Uint8Array(262_144)); }, cancel() { ended++; } })).catch((e) => n += e.message === "mine"); return send(numbers(200_000, 1_000));`, sum(200_000), sum(200_000)},
+		{"chunks that are no bytes", `let ended = 0; const why = await send(new ReadableStream({ start(c) { c.enqueue("text"); }, cancel() { ended++; } })).catch((e) => e.message); return [why, ended];`, `["the stream of a body has chunks other than Uint8Array",1]`, `["the stream of a body has chunks other than Uint8Array",1]`},
+		{"a stream that is aborted", `const stop = new AbortController(); let n = 0; await env.network.fetch(site, { method: "POST", duplex: "half", signal: stop.signal, body: new ReadableStream({ pull(c) { if (++n === 3) stop.abort(); c.enqueue(new Uint8Array(50_000)); } }) });`, `"this operation was aborted"`, `"this operation was aborted"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			body := fmt.Sprintf("const site = %q; %s try { return await (async () => { %s })(); } catch (e) { return e.message; }", server.URL+"/", numbers, test.body)
+			for _, store := range []bool{true, false} {
+				env, want := host.Env{"network": httpcap.Allow(rule)}, test.plain
+				if store {
+					env["store"], want = blob.NewStore(blob.StoreOptions{Limit: 24 << 20}), test.with
+				}
+				got, err := n.call(t, "", "", body, host.Request{Env: env, Limits: host.Limits{CPU: time.Minute, Wall: time.Minute, Memory: 20 << 20}})
+				if err != nil || got != want {
+					t.Errorf("with a blob binding %t: got %s, %v, want %s", store, got, err, want)
+				}
 			}
 		})
 	}

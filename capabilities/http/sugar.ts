@@ -1,12 +1,12 @@
 // The sugar of stile:capability/http.
-import { orAbort } from "../../toolchain/prelude/abort";
+import { type AbortSignal, orAbort } from "../../toolchain/prelude/abort";
 import { wait } from "../../toolchain/prelude/bindings";
-import { Blob, piece, takeHandle } from "../../toolchain/prelude/blob";
+import { Blob, blobBytes, type Part, piece, takeHandle } from "../../toolchain/prelude/blob";
 import { Body, type Content } from "../../toolchain/prelude/body";
 import { ask, CapabilityError } from "../../toolchain/prelude/errors";
 import { abortOf, Request, type RequestInit } from "../../toolchain/prelude/request";
 import { Response, response } from "../../toolchain/prelude/response";
-import { derive, type Raw } from "../../toolchain/prelude/session";
+import { ambient, derive, type Raw } from "../../toolchain/prelude/session";
 
 interface Rule {
   scheme?: string;
@@ -37,7 +37,7 @@ function whole(rule: string | Rule) {
 async function send(client: Raw, request: Request): Promise<Response> {
   const signal = abortOf(request);
   signal?.throwIfAborted();
-  const content = await outgoing(Body.taken(request, true));
+  const content = await outgoing(Body.taken(request, true), signal);
   signal?.throwIfAborted();
   const exchange: Raw = ask(() =>
     client.start({
@@ -53,14 +53,50 @@ async function send(client: Raw, request: Request): Promise<Response> {
   return response(exchange, signal);
 }
 
-/** Text is sent as text, a Blob on the host as its handle, and other bytes inline if they fit. */
-async function outgoing(content: Content | undefined): Promise<{ tag: string; val?: unknown }> {
+/** Text is sent as text, a Blob on the host as its handle, and other bytes inline if they fit, or else from the blob binding. */
+async function outgoing(content: Content | undefined, signal: AbortSignal | undefined): Promise<{ tag: string; val?: unknown }> {
   if (!content) return { tag: "none" };
+  if (content.stream) return uploaded(content.stream.values(), signal);
   const source = content.source ?? (await content.blob(""));
   if (typeof source === "string") return { tag: "text", val: source };
   const handle = source instanceof Blob ? takeHandle(source) : undefined;
   if (handle) return { tag: "blob", val: handle };
-  const bytes = await content.bytes();
-  if (bytes.length <= piece) return { tag: "bytes", val: bytes };
-  throw new CapabilityError("too-large", `a body of ${bytes.length} bytes: at most ${piece}, or text, or a Blob of the host's, which a blob binding makes`);
+  return uploaded([await content.bytes()], signal);
+}
+
+/** Bytes as they come. No more than a piece of them is kept here: the others go to the host, to the blob binding. */
+async function uploaded(bytes: Iterable<Uint8Array> | AsyncIterable<Uint8Array>, signal: AbortSignal | undefined): Promise<{ tag: string; val: unknown }> {
+  let store: Raw | undefined;
+  let writer: Raw | undefined;
+  let kept: Uint8Array[] = [];
+  let size = 0;
+  const put = () => {
+    if (!writer) {
+      store = ambient("blob");
+      if (!store?.create) throw new CapabilityError("too-large", `a body of more than ${piece} bytes goes through a blob binding: add "store": { "blob": true } to "bindings" of the manifest, or --bind store=blob`);
+      writer = ask(() => store!.create("")) as Raw;
+    }
+    ask(() => writer!.append(blobBytes(new Blob(kept as Part[]))));
+    kept = [];
+    size = 0;
+  };
+  try {
+    for await (const chunk of bytes) {
+      signal?.throwIfAborted();
+      if (!((chunk as unknown) instanceof Uint8Array)) throw new TypeError("the stream of a body has chunks other than Uint8Array");
+      for (let at = 0; at < chunk.length; at += piece) {
+        const part = chunk.subarray(at, at + piece);
+        if (size + part.length > piece) put();
+        kept.push(part);
+        size += part.length;
+      }
+    }
+    if (!writer) return { tag: "bytes", val: blobBytes(new Blob(kept as Part[])) };
+    put();
+    const whole = writer;
+    writer = undefined;
+    return { tag: "blob", val: ask(() => store!.finish(whole)) };
+  } finally {
+    writer?.drop();
+  }
 }
