@@ -29,6 +29,8 @@ type Recording struct {
 	// Component is the digest of the component, its image included: see [Component.Digest].
 	Component string
 	Tool      string
+	// Extension is that of the request.
+	Extension string
 	// Code is the text of the request's [Code]. SourceMap is its source map, if Outcome has a stack.
 	Code      string
 	SourceMap []byte
@@ -298,7 +300,7 @@ func (r *record) reserve() bool {
 func (r *record) end(ctx context.Context, c *Component, request *Request, result Result, err error, to Recorder) {
 	e, o := &r.enc, r.host.options
 	out := &Recording{
-		Component: c.digest, Tool: string(e.without([]byte(printable.Short(request.Tool, 256)))), Limits: r.host.limits(request, frameOf(ctx)), Started: r.started, Duration: time.Since(r.started),
+		Component: c.digest, Tool: string(e.without([]byte(printable.Short(request.Tool, 256)))), Extension: string(e.without([]byte(printable.Short(request.Extension, 256)))), Limits: r.host.limits(request, frameOf(ctx)), Started: r.started, Duration: time.Since(r.started),
 		Recorded: r.recorded, Operations: e.buf, Cut: r.cut, Usage: result.Usage, Outcome: e.outcome(outcome(ctx, err)),
 	}
 	if len(request.Env) > 0 {

@@ -19,6 +19,8 @@ type Request struct {
 	Code *Code
 	// Name is the call's name in errors when other tools start it. Default: Tool.
 	Name string
+	// Extension names what the tool belongs to, such as an extension or a file. Only the recording has it, up to 256 bytes.
+	Extension string
 	// User is whose call it is, such as an agent. One user has at most three quarters of Options.Instances, and a free one goes to the
 	// user who has the fewest. Turns to execute are shared fairly too. Default: the caller's, for a call that another call starts. Calls of nobody
 	// share what is there.

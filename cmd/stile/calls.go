@@ -146,7 +146,9 @@ type callsListCommand struct {
 
 // Help implements kong.HelpProvider.
 func (*callsListCommand) Help() string {
-	return `Examples:
+	return `The extension is the name in the manifest, or the file that stile run ran without one. Recordings of earlier versions have none.
+
+Examples:
 
     stile calls list --tool open_issue --limit 10 --json
     stile calls list --failed --since 24h`
@@ -158,6 +160,7 @@ type listedCall struct {
 	Started    time.Time `json:"started"`
 	Seconds    float64   `json:"seconds"`
 	Tool       string    `json:"tool"`
+	Extension  string    `json:"extension,omitempty"`
 	Outcome    string    `json:"outcome"`
 	Operations int       `json:"operations"`
 	Component  string    `json:"component"`
@@ -183,7 +186,7 @@ func (c *callsListCommand) Run(ctx context.Context, s *streams) (err error) {
 	calls := make([]listedCall, len(all))
 	for i, one := range all {
 		calls[i] = listedCall{
-			one.ID, one.Started.UTC(), one.Duration.Seconds(), printable.Text(one.Tool), printable.Text(one.Outcome), one.Operations,
+			one.ID, one.Started.UTC(), one.Duration.Seconds(), printable.Text(one.Tool), printable.Text(one.Extension), printable.Text(one.Outcome), one.Operations,
 			"sha256:" + printable.Text(one.Component), printable.Text(one.Cut),
 		}
 	}
@@ -197,14 +200,14 @@ func (c *callsListCommand) Run(ctx context.Context, s *streams) (err error) {
 	if lost > 0 {
 		s.say("stile: %s from that time could not be recorded", counted(lost, "call"))
 	}
-	rows := [][]string{{"ID", "STARTED", "TOOL", "OUTCOME", "OPERATIONS", "TOOK"}}
+	rows := [][]string{{"ID", "STARTED", "EXTENSION", "TOOL", "OUTCOME", "OPERATIONS", "TOOK"}}
 	for _, one := range calls {
 		outcome := one.Outcome
 		if one.Cut != "" {
 			outcome += ", incomplete"
 		}
 		rows = append(rows, []string{
-			fmt.Sprint(one.ID), when(one.Started), cell(one.Tool), cell(outcome), fmt.Sprint(one.Operations),
+			fmt.Sprint(one.ID), when(one.Started), cell(one.Extension), cell(one.Tool), cell(outcome), fmt.Sprint(one.Operations),
 			seconds(one.Seconds).String(),
 		})
 	}

@@ -66,7 +66,7 @@ func (c *callsShowCommand) Run(ctx context.Context, s *streams) (err error) {
 	}
 	shown := shownCall{
 		listedCall: listedCall{
-			c.ID, r.Started.UTC(), r.Duration.Seconds(), printable.Text(r.Tool), printable.Text(r.Outcome.Kind), r.Usage.Operations,
+			c.ID, r.Started.UTC(), r.Duration.Seconds(), printable.Text(r.Tool), printable.Text(r.Extension), printable.Text(r.Outcome.Kind), r.Usage.Operations,
 			"sha256:" + printable.Text(r.Component), printable.Text(r.Cut),
 		},
 		Result: r.Outcome, Code: printable.Short(r.Code, maxEvaluated), Input: jsonOrText(r.Input), Output: jsonOrText(r.Output), OutputDigest: r.OutputDigest, Bindings: r.Bindings,
@@ -106,7 +106,11 @@ func (c *shownCall) text() string {
 		}
 		return string(text)
 	}
-	fmt.Fprintf(&b, "call %d: %s at %s, took %v (%v of processor time)\n", c.ID, cell(c.Tool), when(c.Started),
+	of := ""
+	if c.Extension != "" {
+		of = " of " + cell(c.Extension)
+	}
+	fmt.Fprintf(&b, "call %d: %s%s at %s, took %v (%v of processor time)\n", c.ID, cell(c.Tool), of, when(c.Started),
 		seconds(c.Seconds), seconds(c.CPUSeconds))
 	fmt.Fprintf(&b, "component  %s\noutcome    %s\n", cell(c.Component), cell(c.Result.String()))
 	if c.Cut != "" {

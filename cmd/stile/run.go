@@ -80,6 +80,14 @@ func prepare(file string, call callFlags, source sourceFlags) (p prepared, err e
 	return p, err
 }
 
+// extension names what is run: the extension of the manifest, or the file.
+func (p prepared) extension(file string) string {
+	if p.manifest != nil {
+		return p.manifest.Name
+	}
+	return filepath.Base(file)
+}
+
 // offered returns the tools of a component, which the manifest must list.
 func (p prepared) offered(ctx context.Context, component *host.Component) ([]abi.Definition, error) {
 	tools, err := component.Tools(ctx)
@@ -187,7 +195,7 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 		_, err = io.WriteString(s.out, toolTable("", tools))
 		return err
 	}
-	p.request.Tool = c.Tool
+	p.request.Tool, p.request.Extension = c.Tool, p.extension(c.File)
 	output, err := c.call(ctx, s, n, c.recorded(wasm), p.bindings, p.request, component.Do)
 	if err != nil {
 		return c.besideManifest(err, c.File)

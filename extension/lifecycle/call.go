@@ -388,7 +388,7 @@ func (s *started) ask(env host.Env, made int) error {
 	}
 	vars := a.vars.Load()
 	s.request = host.Request{
-		Tool: o.tool.Name, Name: c.Tool, User: c.Viewer.String(), Input: c.Input, Env: env, Limits: c.Limits, Approved: a.tools, Recorder: m.options.Recorder,
+		Tool: o.tool.Name, Name: c.Tool, Extension: a.manifest.Name, User: c.Viewer.String(), Input: c.Input, Env: env, Limits: c.Limits, Approved: a.tools, Recorder: m.options.Recorder,
 		WASI: a.manifest.WASI.Only(func(name string) bool { return env[name] != nil }), // a ceiling can take a binding away
 		Begin: func(ctx context.Context) error {
 			err := m.still(ctx, c, o, made, vars)

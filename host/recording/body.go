@@ -23,6 +23,7 @@ type header struct {
 	Version      int               `json:"version"`
 	Component    string            `json:"component"`
 	Tool         string            `json:"tool"`
+	Extension    string            `json:"extension,omitempty"`
 	Bindings     map[string]string `json:"bindings,omitempty"`
 	WASI         abi.WASI          `json:"wasi,omitzero"`
 	Limits       host.Limits       `json:"limits"`
@@ -44,7 +45,7 @@ type header struct {
 
 func encode(r *host.Recording) ([]byte, error) {
 	head, err := json.Marshal(header{
-		Version: version, Component: r.Component, Tool: r.Tool, Bindings: r.Bindings, WASI: r.WASI, Limits: r.Limits, Started: r.Started, Duration: int64(r.Duration),
+		Version: version, Component: r.Component, Tool: r.Tool, Extension: r.Extension, Bindings: r.Bindings, WASI: r.WASI, Limits: r.Limits, Started: r.Started, Duration: int64(r.Duration),
 		Recorded: r.Recorded, Cut: r.Cut, Redacted: r.Redacted, OutputDigest: r.OutputDigest, Outcome: r.Outcome,
 		CPU: int64(r.Usage.CPU), Operations: r.Usage.Operations, Denials: r.Usage.Denials, Dropped: r.Usage.DenialsDropped,
 		HasInput: r.Input != nil, Code: r.Code, SourceMap: r.SourceMap,
@@ -83,7 +84,7 @@ func decode(body []byte) (*host.Recording, error) {
 		return nil, errors.New("there is data after its end")
 	}
 	r := &host.Recording{
-		Component: h.Component, Tool: h.Tool, Code: h.Code, SourceMap: h.SourceMap, Bindings: h.Bindings, WASI: h.WASI, Limits: h.Limits, Started: h.Started, Duration: time.Duration(h.Duration),
+		Component: h.Component, Tool: h.Tool, Extension: h.Extension, Code: h.Code, SourceMap: h.SourceMap, Bindings: h.Bindings, WASI: h.WASI, Limits: h.Limits, Started: h.Started, Duration: time.Duration(h.Duration),
 		Operations: parts[2], Recorded: h.Recorded, Cut: h.Cut, Redacted: h.Redacted, OutputDigest: h.OutputDigest, Outcome: h.Outcome,
 		Usage: host.Usage{CPU: time.Duration(h.CPU), Operations: h.Operations, Denials: h.Denials, DenialsDropped: h.Dropped},
 	}

@@ -15,6 +15,7 @@ type Summary struct {
 	Duration   time.Duration
 	Component  string
 	Tool       string
+	Extension  string // host.Recording.Extension; empty for recordings that are older than that field
 	Outcome    string // host.Outcome.Kind
 	Operations int
 	Cut        string
@@ -30,11 +31,11 @@ type Filter struct {
 	Limit int
 }
 
-const columns = `id, started, duration, component, tool, outcome, operations, cut`
+const columns = `id, started, duration, component, tool, extension, outcome, operations, cut`
 
 func (s *Summary) scan(row interface{ Scan(...any) error }, more ...any) error {
 	var started int64
-	if err := row.Scan(append([]any{&s.ID, &started, &s.Duration, &s.Component, &s.Tool, &s.Outcome, &s.Operations, &s.Cut}, more...)...); err != nil {
+	if err := row.Scan(append([]any{&s.ID, &started, &s.Duration, &s.Component, &s.Tool, &s.Extension, &s.Outcome, &s.Operations, &s.Cut}, more...)...); err != nil {
 		return err
 	}
 	s.Started = time.UnixMilli(started)
@@ -42,7 +43,7 @@ func (s *Summary) scan(row interface{ Scan(...any) error }, more ...any) error {
 }
 
 func summary(r *host.Recording, id int64) Summary {
-	return Summary{id, time.UnixMilli(r.Started.UnixMilli()), r.Duration, r.Component, r.Tool, r.Outcome.Kind, r.Usage.Operations, r.Cut}
+	return Summary{id, time.UnixMilli(r.Started.UnixMilli()), r.Duration, r.Component, r.Tool, r.Extension, r.Outcome.Kind, r.Usage.Operations, r.Cut}
 }
 
 // List returns recordings, the newest first, and how many calls of the same period could not be recorded.
@@ -59,7 +60,7 @@ func (s *Store) List(ctx context.Context, f Filter) (list []Summary, dropped int
 			return err
 		}
 		// Another program may have written texts of any size.
-		for row, err := range c.Rows(ctx, `SELECT id, started, duration, substr(component, 1, 1000), substr(tool, 1, 1000), substr(outcome, 1, 1000), operations, substr(cut, 1, 1000) FROM call
+		for row, err := range c.Rows(ctx, `SELECT id, started, duration, substr(component, 1, 1000), substr(tool, 1, 1000), substr(extension, 1, 1000), substr(outcome, 1, 1000), operations, substr(cut, 1, 1000) FROM call
 			WHERE (?1 = '' OR tool = ?1) AND started >= ?2 AND (NOT ?3 OR outcome <> 'ok') ORDER BY id DESC LIMIT ?4`,
 			f.Tool, since, f.Failed, f.Limit) {
 			if err != nil {

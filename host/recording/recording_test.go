@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 
 func call(n int) *host.Recording {
 	return &host.Recording{
-		Component: fmt.Sprintf("%064d", n%3), Tool: fmt.Sprintf("tool%d", n%2), Input: fmt.Appendf(nil, `{"n":%d}`, n), Limits: host.Limits{Memory: 1 << 20}, Bindings: map[string]string{"b": "test:cap/box@1.0.0"},
+		Component: fmt.Sprintf("%064d", n%3), Tool: fmt.Sprintf("tool%d", n%2), Extension: fmt.Sprintf("extension%d", n%5), Input: fmt.Appendf(nil, `{"n":%d}`, n), Limits: host.Limits{Memory: 1 << 20}, Bindings: map[string]string{"b": "test:cap/box@1.0.0"},
 		Started: time.Now().Round(time.Millisecond), Duration: 5 * time.Millisecond,
 		Operations: bytes.Repeat([]byte{byte(n)}, 100), Recorded: 1, Output: []byte(`"out"`), Outcome: host.Outcome{Kind: []string{"ok", "failed"}[n%2]},
 		Usage: host.Usage{CPU: time.Millisecond, Operations: n, Denials: []abi.Denial{{Binding: "b", Operation: "o"}}},

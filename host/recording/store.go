@@ -138,6 +138,8 @@ DROP TRIGGER component_delete;
 CREATE TRIGGER component_delete AFTER DELETE ON component BEGIN
 	UPDATE usage SET bytes = bytes - length(old.body);
 END;
+`, `
+ALTER TABLE call ADD COLUMN extension TEXT NOT NULL DEFAULT '';
 `}}
 
 // Store is a file of recordings. It is safe for concurrent use. The caller of Open closes it. It is a [host.Recorder].
@@ -350,8 +352,8 @@ func (s *Store) append(ctx context.Context, batch []*host.Recording) {
 		err := s.db.Update(ctx, func(c *sqlite.Conn) (err error) {
 			for _, r := range rows[:n] {
 				digest := sha256.Sum256(r.body)
-				if _, err := c.Exec(ctx, `INSERT INTO call (started, duration, component, tool, outcome, operations, cut, digest, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-					r.Started.UnixMilli(), int64(r.Duration), r.Component, r.Tool, r.Outcome.Kind, r.Usage.Operations, r.Cut, digest[:], r.body); err != nil {
+				if _, err := c.Exec(ctx, `INSERT INTO call (started, duration, component, tool, extension, outcome, operations, cut, digest, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+					r.Started.UnixMilli(), int64(r.Duration), r.Component, r.Tool, r.Extension, r.Outcome.Kind, r.Usage.Operations, r.Cut, digest[:], r.body); err != nil {
 					return err
 				}
 			}
