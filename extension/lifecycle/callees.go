@@ -16,6 +16,7 @@ import (
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/internal/jsonform"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -138,30 +139,45 @@ func (m *Manager) resolveTools(scope extension.Scope, manifest *extension.Manife
 	return r
 }
 
-// sayWaiting has problems of patterns that no tool fits name a request of the same scope and author with a tool that does. Others may not know of it.
-func (b *build) sayWaiting(ctx context.Context) error {
-	if len(b.called.unfit) == 0 {
+// sayWaiting has problems of patterns that no tool fits name a request with a tool that does, in a scope where the pattern would find it. An agent
+// learns only of its own requests. A person learns of all, and of those of agents for their own scopes.
+func (m *Manager) sayWaiting(ctx context.Context, r *resolved, scope extension.Scope, author string) error {
+	if len(r.unfit) == 0 {
 		return nil
 	}
-	const waiting = "SELECT tool.full_name, release.id, release.name FROM tool JOIN release ON release.id = tool.release WHERE release.state = 'pending' AND release.scope = ? AND release.author = ? ORDER BY release.id DESC LIMIT 1000"
-	said := make([]bool, len(b.called.unfit))
-	return b.db.Read(ctx, func(c *sqlite.Conn) error {
-		for row, err := range c.Rows(ctx, waiting, b.draft.Scope.String(), b.draft.Author) {
-			var tool, name string
+	const waiting = `SELECT tool.full_name, release.id, release.name, release.author, release.scope FROM tool JOIN release ON release.id = tool.release
+		WHERE release.state = 'pending' AND CASE WHEN ?2 LIKE 'agent:%' THEN release.scope = ?1 AND release.author = ?2 ELSE release.scope IN (?1, 'shared') OR release.scope LIKE 'agent:%' END
+		ORDER BY release.scope NOT IN (?1, 'shared'), release.id DESC LIMIT 1000`
+	said := make([]bool, len(r.unfit))
+	return m.db.Read(ctx, func(c *sqlite.Conn) error {
+		for row, err := range c.Rows(ctx, waiting, scope.String(), author) {
+			var tool, name, by, at string
 			var id int64
 			if err == nil {
-				err = row.Scan(&tool, &id, &name)
+				err = row.Scan(&tool, &id, &name, &by, &at)
 			}
 			if err != nil {
 				return err
 			}
-			for i, u := range b.called.unfit {
+			of := ""
+			if by != author && by != "" {
+				of = ", which " + printable.Line(printable.Short(by, 80)) + " wrote,"
+			}
+			then := ""
+			if at != scope.String() && at != string(extension.Shared) {
+				wider := extension.User
+				if scope.Kind == extension.Shared {
+					wider = extension.Shared
+				}
+				then = fmt.Sprintf(", then stile ext promote %s --scope %s --to %s", name, at, wider)
+			}
+			for i, u := range r.unfit {
 				if said[i] || slices.Contains(u.grant.Unmatched([]string{tool}), u.pattern) {
 					continue
 				}
 				said[i] = true
-				p := &b.called.unmatched[i]
-				p.Text += fmt.Sprintf(" yet, because a version of %s waits for approval as request %d: stile ext approve %[2]d", name, id)
+				p := &r.unmatched[i]
+				p.Text += fmt.Sprintf(" yet, because a version of %s%s waits for approval as request %d: stile ext approve %[3]d%[4]s", name, of, id, then)
 				p.Fix = ""
 			}
 		}
@@ -413,6 +429,9 @@ func (m *Manager) ToolTypes(ctx context.Context, scope extension.Scope, manifest
 		return nil, err
 	}
 	r := m.resolveTools(scope, manifest, text)
+	if err := m.sayWaiting(ctx, &r, scope, ""); err != nil {
+		return nil, err
+	}
 	if problems := r.all(); len(problems) > 0 {
 		return nil, &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems}
 	}

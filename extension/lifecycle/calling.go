@@ -217,7 +217,7 @@ func (p *pin) check(ctx context.Context, tool string, callee *active) error {
 		reason := fmt.Sprintf("%s in %s may do more now than when %s was approved", p.extension, p.scope, p.caller.manifest.Name)
 		switch asked.State {
 		case Pending:
-			reason += fmt.Sprintf(": a person must approve request %d, which `stile ext show %[1]d` shows", asked.ID)
+			reason += fmt.Sprintf(": a person must approve request %d: `stile ext approve %[1]d` shows it and asks", asked.ID)
 		case Active:
 			reason += ", and the policy has approved that: call it again"
 		default:

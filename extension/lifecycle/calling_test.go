@@ -203,7 +203,7 @@ func TestCalleeWidens(t *testing.T) {
 		if waits.ID == 0 || waits.Reason != "the extensions that it calls may do more now" {
 			t.Fatalf("middle waits as %+v", waits)
 		}
-		fails(t, m, "middle_get", "base in agent:a may do more now than when middle was approved", fmt.Sprintf("a person must approve request %d, which `stile ext show %[1]d` shows", waits.ID))
+		fails(t, m, "middle_get", "base in agent:a may do more now than when middle was approved", fmt.Sprintf("a person must approve request %d: `stile ext approve %[1]d` shows it and asks", waits.ID))
 		_, err := m.Call(t.Context(), Call{Viewer: agent, Tool: "middle_get"})
 		if denied := (*host.DeniedError)(nil); !errors.As(err, &denied) {
 			t.Errorf("got %T", err)
@@ -681,5 +681,43 @@ func TestCallsPassOn(t *testing.T) {
 	}
 	if !slices.Equal(lines, []string{"caller", "base_get: hello"}) {
 		t.Errorf("it says %q", lines)
+	}
+}
+
+// TestWaitingCallees writes an extension whose callee waits for approval: a person reads which command approves it, whoever wrote it, and an agent
+// learns of no request of another.
+func TestWaitingCallees(t *testing.T) {
+	m := newHome(t).open()
+	tom := extension.Scope{Kind: extension.User, Owner: "tom"}
+	in := func(d Draft, scope extension.Scope, author string) Draft {
+		d.Scope, d.Author = scope, author
+		return d
+	}
+	base := write(t, m, in(answers("base", `1`, kvBinding), tom, "agent:a")).Release
+	far := write(t, m, in(answers("far", `1`, kvBinding), own, "agent:a")).Release
+	for _, test := range []struct {
+		scope                 extension.Scope
+		author, pattern, want string
+	}{
+		{tom, "user:tom", "base_*", fmt.Sprintf(`no tool in user:tom or shared fits "base_*" yet, because a version of base, which agent:a wrote, waits for approval as request %d: stile ext approve %[1]d`, base.ID)},
+		{tom, "agent:a", "base_*", fmt.Sprintf(`no tool in user:tom or shared fits "base_*" yet, because a version of base waits for approval as request %d: stile ext approve %[1]d`, base.ID)},
+		{tom, "agent:b", "base_*", `no tool in user:tom or shared fits "base_*"; write no binding to other tools: there are none yet`},
+		{tom, "user:tom", "far_*", fmt.Sprintf(`no tool in user:tom or shared fits "far_*" yet, because a version of far, which agent:a wrote, waits for approval as request %d: stile ext approve %[1]d, then stile ext promote far --scope agent:a --to user`, far.ID)},
+		{extension.Scope{Kind: extension.Shared}, "user:tom", "far_*", fmt.Sprintf(`request %d: stile ext approve %[1]d, then stile ext promote far --scope agent:a --to shared`, far.ID)},
+		{tom, "agent:a", "far_*", `no tool in user:tom or shared fits "far_*"; write no binding to other tools: there are none yet`},
+		{tom, "agent:b", "far_*", `no tool in user:tom or shared fits "far_*"; write no binding to other tools: there are none yet`},
+	} {
+		_, err := m.Write(t.Context(), in(calls("caller", `1`, test.pattern), test.scope, test.author))
+		if err == nil || !strings.HasSuffix(err.Error(), test.want) && !strings.Contains(err.Error(), test.want+"\n") {
+			t.Errorf("%s for %s: got %v\nwant %s", test.pattern, test.author, err, test.want)
+		}
+	}
+	manifest := calls("caller", `1`, "base_*").Manifest
+	parsed, err := extension.Parse(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.ToolTypes(t.Context(), tom, parsed, manifest); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("manifest.json:1:118: bindings.helpers: no tool in user:tom or shared fits \"base_*\" yet, because a version of base, which agent:a wrote, waits for approval as request %d", base.ID)) {
+		t.Errorf("types: %v", err)
 	}
 }

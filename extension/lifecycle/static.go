@@ -155,7 +155,7 @@ func (b *build) resolveCallees(ctx context.Context, manifest *extension.Manifest
 	if b.draft.packed {
 		return b.called.problems, nil
 	}
-	if err := b.sayWaiting(ctx); err != nil {
+	if err := b.sayWaiting(ctx, &b.called, b.draft.Scope, b.draft.Author); err != nil {
 		return nil, err
 	}
 	return b.called.all(), nil
