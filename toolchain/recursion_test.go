@@ -79,7 +79,6 @@ const deepAsync = async (n: number): Promise<number> => n === 0 ? 0 : 1 + (await
 			["assignments", RangeError, () => eval("var x;" + r("x=", 100000) + "1")],
 			["arrow functions", RangeError, () => eval(r("a=>", 100000) + "1")],
 			["functions", SyntaxError, () => new Function("return " + r("function(){return ", 10000) + "1" + r("}", 10000))],
-			["declarations", Error, () => eval(r("function f(){", 2600) + r("}", 2600))],
 			["classes", RangeError, () => eval(r("(class{a=", 10000) + "1" + r("})", 10000))],
 			["templates", RangeError, () => eval(r("\x60${", 10000) + "1" + r("}\x60", 10000))],
 			["blocks", RangeError, () => eval(r("{", 100000) + r("}", 100000))],
