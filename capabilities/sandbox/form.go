@@ -203,30 +203,30 @@ func (g Rights) Secrets() []string { return http.Secrets(g.Network) }
 // Specs implements [capability.SecretUser].
 func (g Rights) Specs() []string {
 	d := g.Document().(document)
-	spec := d.Image
+	spec := []string{d.Image}
 	for _, option := range []struct{ name, value string }{
 		{"memory", d.Memory}, {"disk", d.Disk}, {"time", d.Time}, {"traffic", d.Traffic},
 	} {
 		if option.value != "" {
-			spec += "," + option.name + "=" + option.value
+			spec = append(spec, option.name+"="+option.value)
 		}
 	}
 	if d.CPU != 0 {
-		spec += fmt.Sprintf(",cpu=%v", d.CPU)
+		spec = append(spec, fmt.Sprintf("cpu=%v", d.CPU))
 	}
 	if d.Processes != 0 {
-		spec += fmt.Sprintf(",processes=%d", d.Processes)
+		spec = append(spec, fmt.Sprintf("processes=%d", d.Processes))
 	}
 	for _, path := range d.Allow {
-		spec += ",allow=" + path
+		spec = append(spec, "allow="+path)
 	}
 	for _, rule := range d.Network {
-		spec += ",network=" + rule.String()
+		spec = append(spec, "network="+rule.String())
 	}
 	if d.Intercept {
-		spec += ",intercept"
+		spec = append(spec, "intercept")
 	}
-	return []string{spec}
+	return []string{strings.Join(spec, ",")}
 }
 
 // document has the fields of a manifest, in order. Fields without a value have their defaults.

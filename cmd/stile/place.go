@@ -54,12 +54,12 @@ func secretsOf(file, name string, b extension.Binding) error {
 	if len(g.Secrets()) > 1 {
 		noun = "secrets"
 	}
-	text := fmt.Sprintf("%s: the binding %s uses the %s %s. Nobody has approved this manifest, so only the command line gives it a secret:",
-		printable.Text(file), name, noun, strings.Join(g.Secrets(), ", "))
+	lines := []string{fmt.Sprintf("%s: the binding %s uses the %s %s. Nobody has approved this manifest, so only the command line gives it a secret:",
+		printable.Text(file), name, noun, strings.Join(g.Secrets(), ", "))}
 	for _, spec := range g.Specs() {
-		text += "\n    " + flagOf("bind", printable.Line(name+"="+g.Kind().Name+":"+spec))
+		lines = append(lines, flagOf("bind", printable.Line(name+"="+g.Kind().Name+":"+spec)))
 	}
-	return usagef("%s", text)
+	return usagef("%s", strings.Join(lines, "\n    "))
 }
 
 // places tells a person which store of their own a manifest would not get, and returns what tells them, after the call, where a first call has
