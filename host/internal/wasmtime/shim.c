@@ -95,14 +95,18 @@ static bool has_stack(void) {
   return &here > lowest && (size_t)(&here - lowest) >= guest_stack + STILE_STACK_HOST;
 }
 
-// give_back returns the pages to the system that a guest far down this thread's stack has left there. It costs half a microsecond; to ask first
-// whether there are any costs more.
+// give_back returns the pages to the system that a guest far down this thread's stack has left there. Such a guest has left addresses and values
+// where they begin, and there are zeros otherwise. To give back without looking takes 2.5 us, a twentieth of a call.
 static void give_back(void) {
 #ifdef __linux__
   char *lowest, here;
   if (thread_stack(&lowest) == 0) return;
   uintptr_t first = ((uintptr_t)lowest + 4095) & ~(uintptr_t)4095, end = ((uintptr_t)&here - STILE_STACK_KEPT) & ~(uintptr_t)4095;
-  if (first < end && end < (uintptr_t)&here) madvise((void *)first, end - first, MADV_DONTNEED);
+  if (end < first + STILE_STACK_LOOK || end >= (uintptr_t)&here) return;
+  const uint64_t *word = (const uint64_t *)(end - STILE_STACK_LOOK);
+  uint64_t left = 0;
+  for (int i = 0; i < STILE_STACK_LOOK / 8; i++) left |= word[i];
+  if (left) madvise((void *)first, end - first, MADV_DONTNEED);
 #endif
 }
 

@@ -11,11 +11,13 @@
 // How often the epoch advances while guests run, in nanoseconds.
 #define STILE_TICK 5000000
 
-// The native stack of a guest, in bytes: at most, at least, what a thread keeps for the host, and what stays resident after a call.
+// The native stack of a guest, in bytes: at most, at least, what a thread keeps for the host, what stays resident after a call,
+// and how much below that is looked at to know whether there is more.
 #define STILE_STACK ((size_t)6 << 20)
 #define STILE_STACK_LEAST ((size_t)1 << 20)
 #define STILE_STACK_HOST ((size_t)512 << 10)
 #define STILE_STACK_KEPT ((size_t)256 << 10)
+#define STILE_STACK_LOOK 1024
 
 // Why the epoch callback ended a call.
 enum { STILE_RUNNING = 0, STILE_CANCELLED = 1, STILE_CPU = 2, STILE_LATE = 3 };
