@@ -26,6 +26,10 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
+// plain uses no binding and no web API.
+const plain = `import { extension } from "stile";
+export default extension({ tools: { none: { description: "Does not wait", input: { type: "object" }, run: () => "ended" } } });`
+
 const code = `import { extension } from "stile";
 export default extension({ tools: {
   none: { description: "Does not wait", input: { type: "object" }, run: () => "ended" },
@@ -53,10 +57,14 @@ func run(ctx context.Context, caches, engine string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, tools.Close()) }()
-	component, err := tools.Build(ctx, toolchain.Source{
-		FS: fstest.MapFS{"calls.ts": {Data: []byte(code)}}, Entry: "calls.ts",
-		Bindings: map[string]string{"web": http.Interface, "clock": clock.Interface},
-	})
+	build := func(code string, bindings map[string]string) (*host.Component, error) {
+		return tools.Build(ctx, toolchain.Source{FS: fstest.MapFS{"calls.ts": {Data: []byte(code)}}, Entry: "calls.ts", Bindings: bindings})
+	}
+	component, err := build(code, map[string]string{"web": http.Interface, "clock": clock.Interface})
+	if err != nil {
+		return err
+	}
+	alone, err := build(plain, map[string]string{"clock": clock.Interface})
 	if err != nil {
 		return err
 	}
@@ -77,7 +85,7 @@ func run(ctx context.Context, caches, engine string) (err error) {
 	}
 	env := host.Env{"web": web, "clock": clock.System()}
 	input := fmt.Appendf(nil, `{"url":%q}`, server.URL+"/")
-	call := func(tool, want string) error {
+	call := func(component *host.Component, tool, want string) error {
 		out, err := component.Call(ctx, tool, input, env)
 		if err == nil && string(out) != want {
 			err = fmt.Errorf("a wrong answer: %s", out)
@@ -86,20 +94,23 @@ func run(ctx context.Context, caches, engine string) (err error) {
 	}
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		took, errs := make([]time.Duration, calls), make([]error, calls)
-		for i := range calls {
-			start := time.Now()
-			if err := call("none", `"ended"`); err != nil {
-				return err
+		var cold [2]time.Duration
+		for n, component := range []*host.Component{alone, component} {
+			for i := range calls {
+				start := time.Now()
+				if err := call(component, "none", `"ended"`); err != nil {
+					return err
+				}
+				took[i] = time.Since(start)
 			}
-			took[i] = time.Since(start)
+			slices.Sort(took)
+			cold[n] = took[calls/2]
 		}
-		slices.Sort(took)
-		cold := took[calls/2]
 		start := time.Now()
 		var running sync.WaitGroup
 		for i := range calls {
 			running.Go(func() {
-				errs[i] = call("get", `"hello"`)
+				errs[i] = call(component, "get", `"hello"`)
 				took[i] = time.Since(start)
 			})
 		}
@@ -110,7 +121,7 @@ func run(ctx context.Context, caches, engine string) (err error) {
 		}
 		slices.Sort(took)
 		if err := json.NewEncoder(os.Stdout).Encode(map[string]float64{
-			"cold": cold.Seconds(), "rate": calls / all.Seconds(), "p99": took[calls*99/100].Seconds(),
+			"cold": cold[0].Seconds(), "web": cold[1].Seconds(), "rate": calls / all.Seconds(), "p99": took[calls*99/100].Seconds(),
 		}); err != nil {
 			return err
 		}
