@@ -535,6 +535,9 @@ func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.Wo
 			}
 			candidates = append(candidates, i)
 		}
+	}
+	named := len(candidates)
+	if wanted != nil {
 		candidates = append(candidates, ambient(known)...)
 	}
 	passes := map[string]bool{} // words
@@ -543,17 +546,17 @@ func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.Wo
 			passes[word] = true
 		}
 	}
-	named := uses
-	uses = func(word string) bool { return passes[word] || named(word) } // env.tools.extension.tool() does not name call
-	words := apis()
+	written := uses
+	uses = func(word string) bool { return passes[word] || written(word) } // env.tools.extension.tool() does not name call
+	words := apis(wanted)
 	w := &abi.World{Name: abi.ExtensionWorld, Exports: []*abi.Interface{known.Interface(abi.ExtensionTools), known.Interface(abi.ExtensionStepwise), known.Interface(abi.ExtensionMemory)}}
 	added := map[string]bool{}
-	for _, i := range candidates {
+	for n, i := range candidates {
 		if added[i.Name] {
 			continue
 		}
 		added[i.Name] = true
-		if pruned := prune(i, words, uses); pruned != nil {
+		if pruned := prune(i, words, n < named, uses); pruned != nil {
 			w.Imports = append(w.Imports, pruned)
 		}
 	}
@@ -648,15 +651,16 @@ func kindOf(name string) string {
 	return name
 }
 
-// prune keeps the functions of an interface that the code can reach; nil when it reaches none.
-func prune(i *abi.Interface, apis map[string][]string, uses func(word string) bool) *abi.Interface {
+// prune keeps the functions of an interface that the code can reach; nil when it reaches none. Those of an interface that is not wanted are reached
+// through what is built on them alone.
+func prune(i *abi.Interface, apis map[string][]string, wanted bool, uses func(word string) bool) *abi.Interface {
 	if i.Name == abi.PollInterface || strings.HasPrefix(i.Name, abi.ExtensionPackage) {
 		return nil
 	}
 	p := *i
 	p.Funcs = nil
 	for _, f := range i.Funcs {
-		if f.Resource != nil && reaches(i, f, apis, uses) {
+		if f.Resource != nil && reaches(i, f, apis, wanted, uses) {
 			p.Funcs = append(p.Funcs, f)
 		}
 	}
@@ -665,22 +669,26 @@ func prune(i *abi.Interface, apis map[string][]string, uses func(word string) bo
 	}
 	// A method is useful only with the handle that `get` gives, unless other interfaces give it too.
 	get := slices.IndexFunc(i.Funcs, func(f *abi.Func) bool { return f.Name == "get" && f.Resource == nil })
-	if get < 0 { // the env itself is the handle that the others need
-		p.Funcs = i.Funcs
+	if get < 0 { // the env itself is the handle that functions need
+		for _, f := range i.Funcs {
+			if f.Resource == nil {
+				p.Funcs = append(p.Funcs, f)
+			}
+		}
 	}
-	if words, ok := apis[apiName(i.Name, "get")]; get >= 0 && (!ok || slices.ContainsFunc(words, uses)) {
+	if words, ok := sugars()[kindOf(i.Name)].Words[apiName(i.Name, "get")]; get >= 0 && (!ok || wanted && slices.ContainsFunc(words, uses)) {
 		p.Funcs = append(p.Funcs, i.Funcs[get])
 	}
 	return &p
 }
 
-// reaches reports whether a word in the code leads to a method: its own name, or that of an API over it.
-func reaches(i *abi.Interface, f *abi.Func, apis map[string][]string, uses func(word string) bool) bool {
+// reaches reports whether a word in the code leads to a method: that of an API over it, or its own name if the interface is wanted.
+func reaches(i *abi.Interface, f *abi.Func, apis map[string][]string, wanted bool, uses func(word string) bool) bool {
 	name := apiName(i.Name, f.Name)
 	if words, ok := apis[name]; ok {
 		return slices.ContainsFunc(words, func(word string) bool { return word == always || uses(word) })
 	}
-	return uses(camel(name[strings.LastIndexByte(name, '.')+1:]))
+	return wanted && uses(camel(name[strings.LastIndexByte(name, '.')+1:]))
 }
 
 // apiName is what apis calls a method of an interface: "kv.bucket.get".
@@ -713,11 +721,14 @@ var preludeWords = map[string][]string{
 	"random.random.bytes": {"getRandomValues", "randomUUID"},
 }
 
-// apis are the words that lead to a method where they are not just its own name: what the prelude and the sugar of a kind
-// build on it. A test compares them with what is used.
-var apis = sync.OnceValue(func() map[string][]string {
+// apis are the words that lead to a method where they are not just its own name: what the prelude builds on it, and the sugar of the wanted
+// interfaces, of all if wanted is nil. A test compares them with what is used.
+func apis(wanted []string) map[string][]string {
 	all := maps.Clone(preludeWords)
-	for _, s := range sugars() {
+	for kind, s := range sugars() {
+		if wanted != nil && !slices.ContainsFunc(wanted, func(name string) bool { return kindOf(name) == kind }) {
+			continue
+		}
 		for method, words := range s.Words {
 			all[method] = slices.Concat(all[method], words)
 		}
@@ -726,7 +737,7 @@ var apis = sync.OnceValue(func() map[string][]string {
 		}
 	}
 	return all
-})
+}
 
 // waits reports whether something in an interface is waited for.
 func waits(i *abi.Interface) bool {

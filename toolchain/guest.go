@@ -128,7 +128,8 @@ func (g *guest) takeSpare() {
 		return
 	}
 	g.store32(spareWord, first)
-	taken := g.malloc(int(end-first-2) * wasmPage)
+	const overhead = 128 // of the allocator, at most: it asks for whole pages
+	taken := g.malloc(int(end-first)*wasmPage - overhead)
 	g.store32(spareWord, 0)
 	if g.err == nil && taken < end*wasmPage {
 		g.call("wasm_free", int32(taken))

@@ -245,7 +245,7 @@ export default extension({ tools: {
 			}
 		})
 	}
-	for method, words := range apis() {
+	for method, words := range apis(nil) {
 		if method == "blob.blob.text" {
 			continue // not the prelude's own, which reads bytes; this is for the objects that it makes of an embedder's handles
 		}
@@ -286,3 +286,30 @@ type pending struct{}
 func (*pending) Subscribe(context.Context) *abi.Pollable { return abi.Ready() }
 
 func (*pending) Take(context.Context) (string, error) { return "1", nil }
+
+// TestImportsAreFew counts on code that has words of bindings that the extension does not have: each imported function costs each call time.
+func TestImportsAreFew(t *testing.T) {
+	s := newScripts(t)
+	const words = "run text write list append edit read get set open close click createBlob readBlob search describe Date "
+	for _, c := range []struct{ bindings, words, want string }{
+		{"", words, "env.names clock.now clock.get"},
+		{clock.Interface, words, "env.names clock.now clock.get"},
+		{clock.Interface + " " + httpcap.Interface, words + "fetch body", "env.names http.start http.head http.text http.blob http.subscribe http.get blob.size blob.packed clock.now clock.get poll.poll poll.park"},
+	} {
+		world, err := s.toolchain.world(strings.Fields(c.bindings), func(word string) bool { return slices.Contains(strings.Fields(c.words), word) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, i := range world.Imports {
+			for _, f := range i.Funcs {
+				got = append(got, kindOf(i.Name)+"."+f.Name[strings.LastIndexByte(f.Name, '.')+1:])
+			}
+		}
+		want := strings.Fields(c.want)
+		slices.Sort(got)
+		if slices.Sort(want); !slices.Equal(got, want) {
+			t.Errorf("%q with %q: imports %q, want %q", c.words, c.bindings, got, want)
+		}
+	}
+}

@@ -201,29 +201,28 @@ function pair(store: (address: number, length: number, value: any) => void, load
   };
 }
 
-let packing = false;
+// How texts are made of memory: UNPACK where they stand for bytes.
+let reading = TEXT;
 
 /** Runs an operation whose texts stand for bytes, as those of `packed` of stile:capability/blob do: they are Uint8Arrays here. */
 export function packed<T>(operation: () => T): T {
-  packing = true;
+  reading = UNPACK;
   try {
     return operation();
   } finally {
-    packing = false;
+    reading = TEXT;
   }
 }
 
-function storeText(address: number, length: number, value: any): void {
-  if (typeof value === "string") held[holding++] = -host(UTF8, value, address, length);
-  else if (packing && value instanceof Uint8Array) held[holding++] = host(PACK, value, address, length);
-  else wrong("string", value);
+function storeBytes(address: number, length: number, value: any): number {
+  return reading === UNPACK && value instanceof Uint8Array ? host(PACK, value, address, length) : wrong("string", value);
 }
 
 const text: Codec = {
-  load: (at) => host(packing ? UNPACK : TEXT, i32[at >> 2], i32[(at + 4) >> 2]),
-  store: (at, value) => storeText(at, at + 4, value),
-  lift: (at) => host(packing ? UNPACK : TEXT, i32[at >> 2], i32[(at + 8) >> 2]),
-  lower: (at, value) => storeText(at, at + 8, value),
+  load: (at) => host(reading, i32[at >> 2], i32[(at + 4) >> 2]),
+  store: (at, value) => void (held[holding++] = typeof value === "string" ? -host(UTF8, value, at, at + 4) : storeBytes(at, at + 4, value)),
+  lift: (at) => host(reading, i32[at >> 2], i32[(at + 8) >> 2]),
+  lower: (at, value) => void (held[holding++] = typeof value === "string" ? -host(UTF8, value, at, at + 8) : storeBytes(at, at + 8, value)),
 };
 
 const bytes = pair(

@@ -79,7 +79,7 @@ function serve(run: (name: string, input: string) => unknown, describe: Handler)
       enter(env);
       return run(name, input);
     },
-    returned: (value) => toJson(shown(value), "result"),
+    returned: (value) => toJson(value, "result", shown),
     thrown: failure,
   };
   implement("stile:extension/tools", { describe, call });

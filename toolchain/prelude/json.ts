@@ -52,16 +52,16 @@ const lost = {};
 /**
  * Returns a value as JSON text; errors call the value `name`. Undefined is omitted as a property and becomes null at the top. In an
  * array it is an error, because null would be another value. Every value is read once, when JSON.stringify reaches it, so that the
- * checked value is the written one. If a value cannot be written, a second pass finds its path.
+ * checked value is the written one. If a value cannot be written, `other` may return another one instead, or else a second pass finds the path.
  */
-export function toJson(value: unknown, name: string): string {
+export function toJson(value: unknown, name: string, other?: (value: unknown) => unknown): string {
   if (value === undefined) return "null";
   if (typeof value === "string" || typeof value === "boolean") return stringify(value);
   try {
     return write(value, name, false);
   } catch (error) {
     if (error !== lost && !(error instanceof TypeError)) throw error;
-    return write(value, name, true);
+    return write(other ? other(value) : value, name, true);
   }
 }
 
