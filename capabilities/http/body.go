@@ -35,14 +35,14 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 	defer c.call.bodies.Delete(e)
 	turn := turn{ctx: ctx}
 	defer turn.give()
+	var decoding decoderPlace
 	var body io.Reader = chargedReader{waitingReader{&turn, meteredReader{ctx, response.Body}}, c.call.received}
 	if encoding != "" {
-		select {
-		case c.call.decoding <- struct{}{}:
-			defer func() { <-c.call.decoding }()
-		case <-ctx.Done():
-			return ctx.Err()
+		decoding.of = c.call.decoding
+		if err := decoding.take(ctx); err != nil {
+			return err
 		}
+		defer decoding.give()
 		runtime.LockOSThread() // the processor time of this thread is measured
 		defer runtime.UnlockOSThread()
 		work := &working{ctx, threadTime()}
@@ -57,7 +57,7 @@ func (e *Exchange) receive(ctx context.Context, c *Client, response *nethttp.Res
 	if q.secrets.forms != nil {
 		body = maskedReader{ctx, &maskReader{r: body, secrets: q.secrets}}
 	}
-	_, err = io.Copy(bodyWriter{ctx, e}, turnReader{&turn, body})
+	_, err = io.Copy(bodyWriter{ctx, e, &decoding}, turnReader{&turn, body})
 	return err
 }
 
@@ -114,12 +114,13 @@ func (m maskedReader) Read(p []byte) (int, error) {
 
 // bodyWriter keeps the body as it arrives.
 type bodyWriter struct {
-	ctx context.Context
-	e   *Exchange
+	ctx      context.Context
+	e        *Exchange
+	decoding *decoderPlace
 }
 
 func (w bodyWriter) Write(p []byte) (n int, err error) {
-	if err := w.e.pace(w.ctx); err != nil {
+	if err := w.e.pace(w.ctx, w.decoding); err != nil {
 		return 0, err
 	}
 	err = w.e.client.call.room(int64(len(p)), func() (err error) {
@@ -133,21 +134,49 @@ func (w bodyWriter) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
+// decoderPlace is a place among the bodies of a call that are decompressed at a time. It is not safe for concurrent use.
+type decoderPlace struct {
+	of    chan struct{} // nil if the body is not compressed
+	taken bool
+}
+
+func (p *decoderPlace) take(ctx context.Context) error {
+	if p.of == nil || p.taken {
+		return nil
+	}
+	select {
+	case p.of <- struct{}{}:
+		p.taken = true
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *decoderPlace) give() {
+	if p.taken {
+		p.taken = false
+		<-p.of
+	}
+}
+
 // pace waits while the body is far ahead of its reader, by a sixteenth of what the call may hold, and the call has less than a quarter of
-// that left. A body that somebody waits for never does: one who wants all of it, or more than has arrived.
-func (e *Exchange) pace(ctx context.Context) error {
+// that left. A body that somebody waits for never does: one who wants all of it, or more than has arrived. It waits without its place to be
+// decompressed, so that those that somebody waits for are.
+func (e *Exchange) pace(ctx context.Context, decoding *decoderPlace) error {
 	held := e.client.call.held
 	for {
 		e.mu.Lock()
 		if e.wholly || e.arrivedBytes-e.read < e.client.call.size/16 || held.Free() > e.client.call.size/4 {
 			e.mu.Unlock()
-			return nil
+			return decoding.take(ctx)
 		}
 		if e.resume == nil {
 			e.resume = make(chan struct{})
 		}
 		resume := e.resume
 		e.mu.Unlock()
+		decoding.give()
 		select {
 		case <-resume:
 		case <-ctx.Done():

@@ -2,6 +2,7 @@ package http
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -54,12 +55,28 @@ type larges struct {
 	far  int64
 	// reached is closed when far bytes of the body /far were read.
 	reached chan struct{}
+	zipped  map[string][]byte // compressed bodies by path
+}
+
+func zipped(t *testing.T, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write(data)
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
 func (l *larges) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
 	p := &numbered{size: l.mib[r.URL.Path] * mib, gave: new(atomic.Int64)}
 	if r.URL.Path == "/far" {
 		p.gave, p.far, p.reached = &l.gave, l.far, l.reached
+	}
+	if r.URL.Path == "/zeros" || r.URL.Path == "/short" {
+		header := nethttp.Header{"Content-Encoding": {"gzip"}}
+		return &nethttp.Response{StatusCode: nethttp.StatusOK, Header: header, Request: r, ContentLength: -1, Body: io.NopCloser(bytes.NewReader(l.zipped[r.URL.Path]))}, nil
 	}
 	return &nethttp.Response{StatusCode: nethttp.StatusOK, Header: nethttp.Header{}, Request: r, ContentLength: -1, Body: p}, nil
 }
@@ -165,6 +182,25 @@ func TestBodiesOfAnySize(t *testing.T) {
 			for _, e := range all {
 				<-e.done.Done() // they do not wait for readers
 				readOn(t, e, 0, mib)
+			}
+		},
+		"compressed ones that nobody reads": func(t *testing.T, l *larges, start func(string) *Exchange) {
+			l.zipped = map[string][]byte{"/zeros": zipped(t, make([]byte, 30*mib)), "/short": zipped(t, []byte("read"))}
+			var all []*Exchange
+			for range maxDecoding {
+				e := start("/zeros")
+				if part, err := partOf(t, e, 0, 1); part != "\x00" || err != nil { // it is being decompressed
+					t.Fatal(part, err)
+				}
+				all = append(all, e)
+			}
+			if text, err := start("/short").Text(t.Context(), mib); text != "read" || err != nil {
+				t.Fatal(text, err)
+			}
+			for _, e := range all {
+				if part, err := partOf(t, e, 29*mib, 1); part != "\x00" || err != nil {
+					t.Fatal(part, err)
+				}
 			}
 		},
 	} {
