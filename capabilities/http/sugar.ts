@@ -7,6 +7,7 @@ import { ask, CapabilityError } from "../../toolchain/prelude/errors";
 import { abortOf, Request, type RequestInit } from "../../toolchain/prelude/request";
 import { Response, response } from "../../toolchain/prelude/response";
 import { ambient, derive, type Raw } from "../../toolchain/prelude/session";
+import type { ReadableStream } from "../../toolchain/prelude/stream";
 
 interface Rule {
   scheme?: string;
@@ -56,12 +57,27 @@ async function send(client: Raw, request: Request): Promise<Response> {
 /** Text is sent as text, a Blob on the host as its handle, and other bytes inline if they fit, or else from the blob binding. */
 async function outgoing(content: Content | undefined, signal: AbortSignal | undefined): Promise<{ tag: string; val?: unknown }> {
   if (!content) return { tag: "none" };
-  if (content.stream) return uploaded(content.stream.values(), signal);
+  if (content.stream) return uploaded(chunks(content.stream, signal), signal);
   const source = content.source ?? (await content.blob(""));
   if (typeof source === "string") return { tag: "text", val: source };
   const handle = source instanceof Blob ? takeHandle(source) : undefined;
   if (handle) return { tag: "blob", val: handle };
   return uploaded([await content.bytes()], signal);
+}
+
+/** The chunks of a stream. If the signal aborts, or the caller stops early, the stream is cancelled, even if it never answers. */
+async function* chunks(stream: ReadableStream, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array> {
+  const reader = stream.getReader() as { read(): Promise<{ value?: Uint8Array; done: boolean }>; cancel(reason: unknown): Promise<void> };
+  const cancel = () => void reader.cancel(signal?.reason).catch(() => {});
+  try {
+    for (;;) {
+      const { value, done } = await orAbort(reader.read(), signal, cancel);
+      if (done) return;
+      yield value!;
+    }
+  } finally {
+    cancel();
+  }
 }
 
 /** Bytes as they come. No more than a piece of them is kept here: the others go to the host, to the blob binding. */
