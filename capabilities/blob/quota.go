@@ -69,7 +69,7 @@ func (q *Quota) Reserve(n int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if n > q.limit-q.used {
-		return abi.Errorf(abi.CodeExhausted, "%s: %d bytes", q.name, q.limit)
+		return q.full()
 	}
 	if q.all != nil {
 		if err := q.all.reserve(q.user, q.shared(q.used+n)-q.shared(q.used)); err != nil {
@@ -78,6 +78,16 @@ func (q *Quota) Reserve(n int64) error {
 	}
 	q.used += n
 	return nil
+}
+
+func (q *Quota) full() *abi.Error {
+	return abi.Errorf(abi.CodeExhausted, "%s: %d bytes", q.name, q.limit)
+}
+
+// IsFull reports whether an error of Reserve says that q itself, and not what it is part of or another quota, had too few bytes left.
+func (q *Quota) IsFull(err error) bool {
+	e, ok := errors.AsType[*abi.Error](err)
+	return ok && e.Error() == q.full().Error()
 }
 
 // Release gives n bytes back.

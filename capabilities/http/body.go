@@ -3,7 +3,6 @@ package http
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -123,7 +122,7 @@ func (w bodyWriter) Write(p []byte) (n int, err error) {
 	if err := w.e.pace(w.ctx, w.decoding); err != nil {
 		return 0, err
 	}
-	err = w.e.client.call.room(int64(len(p)), func() (err error) {
+	err = w.e.client.call.room(func() (err error) {
 		w.e.mu.Lock()
 		defer w.e.mu.Unlock()
 		n, err = w.e.arriving.Write(p)
@@ -215,31 +214,40 @@ func (e *Exchange) errGone() error {
 	return abi.Errorf(abi.CodeExhausted, "bytes held for http: %d bytes, so the first %d of the body were dropped when they had been read", e.client.call.size, e.gone)
 }
 
-// room takes n held bytes. If they are not there, it drops what readers of parts have read of bodies that still arrive, and tries again.
-func (b *budget) room(n int64, take func() error) error {
-	err := take()
-	if !errors.Is(err, abi.ErrExhausted) || b.held.Free() >= n {
+// room takes held bytes. If they are not there, it drops what readers of parts have read of bodies that still arrive, and tries again.
+func (b *budget) room(take func() error) error {
+	if err := take(); !b.held.IsFull(err) {
 		return err
 	}
-	b.bodies.Range(func(e, _ any) bool {
-		err = cmp.Or(e.(*Exchange).dropRead(), err)
-		return true
-	})
-	if b.held.Free() < n {
-		return err
+	b.dropping.Lock()
+	defer b.dropping.Unlock()
+	for {
+		err := take() // another may have dropped what there was
+		if !b.held.IsFull(err) {
+			return err
+		}
+		dropped := false
+		b.bodies.Range(func(e, _ any) bool {
+			some, failed := e.(*Exchange).dropRead()
+			dropped, err = dropped || some, cmp.Or(failed, err)
+			return true
+		})
+		if !dropped {
+			return err
+		}
 	}
-	return take()
 }
 
-// dropRead drops what was read in parts.
-func (e *Exchange) dropRead() (err error) {
+// dropRead drops what was read in parts, and reports whether that was anything.
+func (e *Exchange) dropRead() (some bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.arriving == nil || e.wholly {
-		return nil
+		return false, nil
 	}
+	before := e.gone
 	e.gone, err = e.arriving.DropBefore(e.read)
-	return err
+	return e.gone > before, err
 }
 
 // finish ends the body, which is complete if err is nil, and dropped otherwise.
@@ -379,7 +387,7 @@ func (e *Exchange) blobOf(ctx context.Context, part Part) (*blob.Blob, error) {
 func (e *Exchange) keep(data []byte) (*blob.Blob, error) {
 	builder := blob.NewBuilder(blob.Options{Limit: abi.MaxBytes, Dir: e.client.grant.options.TempDir, Quota: e.client.call.held, DigestLater: true})
 	defer func() { _ = builder.Close() }() // drops bytes that did not become a blob
-	if err := e.client.call.room(int64(len(data)), func() error { _, err := builder.Write(data); return err }); err != nil {
+	if err := e.client.call.room(func() error { _, err := builder.Write(data); return err }); err != nil {
 		return nil, err
 	}
 	return builder.Blob()

@@ -188,6 +188,7 @@ type budget struct {
 	size     int64 // of held
 	held     *blob.Quota
 	bodies   sync.Map    // the *Exchange of each body that arrives
+	dropping sync.Mutex  // held while room drops; taken before the mutex of an Exchange
 	memory   blob.Quotas // for held bytes, except bodies
 	received *blob.Quota
 	requests atomic.Int64
@@ -289,7 +290,7 @@ func (c *Client) Narrow(_ context.Context, rules []WitRule) (*Client, error) {
 		}
 		size += set[i].size()
 	}
-	if err := c.call.room(size, func() error { return c.call.memory.Reserve(size) }); err != nil {
+	if err := c.call.room(func() error { return c.call.memory.Reserve(size) }); err != nil {
 		return nil, err
 	}
 	// The host does not know when the last client that needs the rules is gone, but none outlives the call.

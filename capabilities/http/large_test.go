@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	nethttp "net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -119,6 +120,26 @@ func TestBodiesOfAnySize(t *testing.T) {
 				readOn(t, a, at, mib)
 				readOn(t, b, at, mib)
 			}
+		},
+		"six at once, concurrently": func(t *testing.T, _ *larges, start func(string) *Exchange) {
+			var readers sync.WaitGroup
+			for range 6 {
+				e := start("/30")
+				readers.Go(func() {
+					for at := uint64(0); at < 30*mib; {
+						part, err := e.Blob(t.Context(), &Part{at, abi.MaxBytes})
+						if err != nil {
+							t.Errorf("at %d: %v", at, err)
+							return
+						}
+						at += part.Size(t.Context())
+						if err := part.Close(); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			readers.Wait()
 		},
 		"what was dropped": func(t *testing.T, _ *larges, start func(string) *Exchange) {
 			e := start("/30")
