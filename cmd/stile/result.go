@@ -58,6 +58,8 @@ func (f outputFlag) write(s *streams, output []byte, parts []toolcontent.Part) (
 		if err := os.MkdirAll(f.Output, 0o777); err != nil {
 			return nil, &usageError{err}
 		}
+	} else if err := regular(f.Output); err != nil {
+		return nil, err
 	}
 	for i, p := range files {
 		name := f.Output
@@ -102,8 +104,11 @@ func newFile(folder, name string) (string, error) {
 	return "", usagef("%s has %d files of this name; name another folder", folder, most)
 }
 
-// ownName is the name of a part in a folder.
+// ownName is the name of a part in a folder. None begins with "-": programs would take it for a flag, as in rm *.
 func ownName(p toolcontent.Part) string {
+	if strings.HasPrefix(p.Name, "-") {
+		return "_" + p.Name
+	}
 	if p.Name != "" {
 		return p.Name
 	}
