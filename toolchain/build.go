@@ -713,7 +713,7 @@ var preludeWords = map[string][]string{
 
 	"clock.clock.now":       {"Date"},
 	"clock.clock.monotonic": {"performance", "setTimeout", "setInterval", "timeout", "console"},
-	"clock.clock.subscribe": {"setTimeout", "setInterval", "timeout"},
+	"clock.clock.subscribe": {"setTimeout", "setInterval", "timeout", "setImmediate", "MessageChannel"},
 
 	"compression.codec.step": {"CompressionStream", "DecompressionStream", "stileCodec"},
 

@@ -137,6 +137,8 @@ var uses = map[string]string{
 	"Date":            `new Date()`,
 	"performance":     `performance.now()`,
 	"setTimeout":      `await new Promise((resolve) => setTimeout(resolve, 1))`,
+	"setImmediate":    `await new Promise((resolve) => setImmediate(resolve)); Date.now()`,
+	"MessageChannel":  `const { port1, port2 } = new MessageChannel(); await new Promise((resolve) => { port1.onmessage = resolve; port2.postMessage(1); }); Date.now()`,
 	"setInterval":     `await new Promise((resolve) => { const id = setInterval(() => { clearInterval(id); resolve(0); }, 1); })`,
 	"timeout":         `await new Promise((resolve) => AbortSignal.timeout(1).addEventListener("abort", resolve))`,
 	"Math.random":     `Math.random()`,
