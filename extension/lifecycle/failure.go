@@ -165,6 +165,8 @@ func limitFix(limit string) string {
 		return "no loop that may not end, and no work at the top level: it belongs into `run`"
 	case "promise":
 		return "a promise that something settles, awaited inside `run`"
+	case "memory":
+		return `large data as text, imported with { type: "text" }, of which a call reads what it needs: objects take ten times the text`
 	default:
 		return "code that needs less"
 	}
