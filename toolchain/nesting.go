@@ -61,6 +61,7 @@ func nestingOf(text string, loader api.Loader) nested {
 	default:
 	}
 	l := jslex.New(text, false)
+	l.JavaScript = loader == api.LoaderJS
 	n := nesting{data: loader == api.LoaderJSON, levels: []level{{}}}
 	levels, work, found, most := 0, 0.0, nested{}, 0.0
 	for levels <= maxNesting {

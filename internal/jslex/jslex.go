@@ -55,11 +55,15 @@ type Lexer struct {
 	// Doubt says why the tokens from DoubtAt on are uncertain. It is empty while all tokens are certain.
 	Doubt   string
 	DoubtAt int
+	// JavaScript says that the text has no types. You set it before the first token. A slash after a line that ends with a bracket, a
+	// number or a member then divides; after a type, it could begin a regular expression.
+	JavaScript bool
 
 	text     string
 	jsx      bool
 	at       int
 	previous Meaning
+	ends     bool // the previous token ends an expression, if it is no type
 	newline  bool
 	open     []Bracket
 }
@@ -100,6 +104,7 @@ func (l *Lexer) Next() (Token, bool) {
 		comment := l.text[t.Start:t.End]
 		l.newline = l.newline || lineOf(comment) < len(comment)
 	} else {
+		l.ends = t.Kind == Number || t.Kind == Word && l.previous == Dot || t.Kind == Mark && t.Closes && t.After == Operand
 		l.previous, l.newline = t.After, false
 	}
 	return t, true
@@ -302,7 +307,7 @@ func (l *Lexer) slash(t *Token) {
 		// A statement such as "let x" or "debugger" may have ended with the previous line, but not inside parentheses. In a line
 		// without a second slash, it must be a division.
 		inside := len(l.open) > 0 && (l.open[len(l.open)-1].Text == '(' || l.open[len(l.open)-1].Text == '[')
-		if l.newline && !inside && l.slashes() > 1 {
+		if l.newline && !inside && !(l.JavaScript && l.ends) && l.slashes() > 1 {
 			l.doubt(slashDoubt)
 		}
 	case Operator:

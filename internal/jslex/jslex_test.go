@@ -45,6 +45,34 @@ func TestNext(t *testing.T) {
 	}
 }
 
+// A slash at the start of a line divides what JavaScript has ended with a bracket, a number or a member; the end of a type, or a name, may end a statement.
+func TestSlashes(t *testing.T) {
+	for _, tt := range []struct {
+		text             string
+		script, anything bool // doubts
+	}{
+		{"a = b[c] // d\n/ e // f", false, true},
+		{"a = b(c)\n/ e // f", false, true},
+		{"a = 1\n/ e // f", false, true},
+		{"a = b.c\n/ e // f", false, true},
+		{"let a\n/ e // f", true, true},
+		{"import 'a'\n/ e // f", true, true},
+		{"{}\n/ e // f", true, true},
+		{"`a`\n/ e // f", true, true},
+		{"do {} while (a)\n/ e //.b()", false, false}, // a regular expression
+	} {
+		for script, want := range map[bool]bool{true: tt.script, false: tt.anything} {
+			l := New(tt.text, false)
+			l.JavaScript = script
+			for _, more := l.Next(); more; _, more = l.Next() {
+			}
+			if got := l.Doubt != ""; got != want {
+				t.Errorf("%q as JavaScript %t: got %q", tt.text, script, l.Doubt)
+			}
+		}
+	}
+}
+
 // Whatever the text, tokens follow one another, and what one opens another closes.
 func FuzzNext(f *testing.F) {
 	for _, text := range []string{"a/b/c", "`${`${a}`}`", "/[/]/", "<!-- --> ++/", "'\\\r\n'", "}\u2028/", "#!\n", "1./2", "a!/b", "({[`", "@a()class{}", "\\u{61}", "\xff/\xfe/"} {
