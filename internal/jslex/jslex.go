@@ -307,7 +307,8 @@ func (l *Lexer) slash(t *Token) {
 		// A statement such as "let x" or "debugger" may have ended with the previous line, but not inside parentheses. In a line
 		// without a second slash, it must be a division.
 		inside := len(l.open) > 0 && (l.open[len(l.open)-1].Text == '(' || l.open[len(l.open)-1].Text == '[')
-		if l.newline && !inside && !(l.JavaScript && l.ends) && l.slashes() > 1 {
+		certain := l.JavaScript && l.ends
+		if l.newline && !inside && !certain && l.slashes() > 1 {
 			l.doubt(slashDoubt)
 		}
 	case Operator:
