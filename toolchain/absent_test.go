@@ -82,9 +82,18 @@ func TestAbsent(t *testing.T) {
 			switch {
 			case test.fails != "" && (err == nil || !strings.Contains(err.Error(), test.fails)):
 				t.Errorf("got %s, %v", got, err)
+			case test.fails != "" && strings.Contains(failedStack(err), "absent:"):
+				t.Errorf("the stack has a module that stands for another: %s", failedStack(err))
 			case test.fails == "" && (err != nil || got != test.want):
 				t.Errorf("got %s, %v", got, err)
 			}
 		})
 	}
+}
+
+func failedStack(err error) string {
+	if guest, ok := errors.AsType[*host.GuestError](err); ok {
+		return guest.Failure.Stack
+	}
+	return ""
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/stilehost/stile"
+	"github.com/stilehost/stile/internal/absent"
 )
 
 // nodePrefix is the prefix of names that can only mean a module built into node.
@@ -66,7 +67,7 @@ var nodeInstead = map[string]string{
 func Builtin(specifier string) (offered, builtin bool) {
 	name, prefixed := strings.CutPrefix(specifier, nodePrefix)
 	_, offered = nodeModules[name]
-	_, known := builtins[name]
+	_, known := absent.Module(name)
 	return offered, offered || known || prefixed
 }
 
@@ -79,7 +80,7 @@ func builtin(specifier string) (string, error) {
 	if _, ok := nodeModules[name]; ok {
 		return standIn + name, nil
 	}
-	return "", errors.New(builtinReason(specifier))
+	return "", errors.New(absent.ModuleReason(specifier))
 }
 
 // nodeFiles are the files of nodeModules. modules holds the folder node_modules.
@@ -152,34 +153,4 @@ func (b *bundler) loadNode(name string) (api.OnLoadResult, error) {
 	}
 	text := string(data) + noSourceMap
 	return api.OnLoadResult{Contents: &text, Loader: loaders[path.Ext(name)]}, nil
-}
-
-var builtins = builtinRemedies()
-
-// builtinRemedies says what to use instead of each module that is built into node and that nothing stands in for.
-func builtinRemedies() map[string]string {
-	remedies := make(map[string]string)
-	for remedy, names := range map[string]string{
-		"network access is a capability: use an http binding, such as env.api.fetch(url)":                                                                                      "http https http2 net tls dgram dns dns/promises inspector inspector/promises",
-		`an extension starts no processes: ask for a sandbox, which runs commands in a container ("bindings": {"box": {"sandbox": {"image": "host"}}}, then env.box.run(...))`: "child_process",
-		"an extension starts no processes or threads: await in one call, or call another tool through env.NAME of kind tools":                                                  "cluster worker_threads repl",
-		"there is no process or machine to ask: pass what is needed as the tool's input":                                                                                       "v8 vm wasi trace_events readline readline/promises domain constants",
-		"what is imported is bundled: write import or require with the name as a string":                                                                                       "module",
-		"only path and path/posix are there: paths are separated by /":                                                                                                         "path/win32",
-		"give tests in the manifest: see docs/manifest.md":                                                                                                                     "test test/reporters",
-		"keep data in a kv or workspace binding, or use an npm package that does not need node":                                                                                "sqlite sea",
-	} {
-		for name := range strings.FieldsSeq(names) {
-			remedies[name] = remedy
-		}
-	}
-	return remedies
-}
-
-func builtinReason(specifier string) string {
-	remedy, ok := builtins[strings.TrimPrefix(specifier, nodePrefix)]
-	if !ok {
-		remedy = "an extension does not run in node"
-	}
-	return fmt.Sprintf("%q is built into node and not available here: %s", specifier, remedy)
 }

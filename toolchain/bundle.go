@@ -652,7 +652,9 @@ func (b *bundler) result(outputs []api.OutputFile) (*bundled, error) {
 			return nil, fmt.Errorf("bundle: source map: %w", err)
 		}
 		for i, name := range m.Sources {
-			m.Sources[i] = strings.TrimPrefix(name, inSource+":")
+			if m.Sources[i] = strings.TrimPrefix(name, inSource+":"); strings.HasPrefix(name, inAbsent+":") {
+				m.Sources[i] = "" // no file: stacks go on with who uses it
+			}
 		}
 		var err error
 		if out.sourceMap, err = json.Marshal(m); err != nil {

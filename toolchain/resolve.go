@@ -13,6 +13,7 @@ import (
 	"sync"
 	"unicode"
 
+	"github.com/stilehost/stile/internal/absent"
 	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/npmspec"
 )
@@ -224,7 +225,7 @@ func refuse(specifier string) error {
 		if offered, _ := Builtin(specifier); offered {
 			return nil
 		}
-		reason = builtinReason(specifier)
+		reason = absent.ModuleReason(specifier)
 	case strings.HasPrefix(specifier, "stile/"):
 		reason = fmt.Sprintf("%q does not exist: everything is exported by \"stile\" itself", specifier)
 	case scheme.MatchString(specifier), strings.HasPrefix(specifier, "//"):

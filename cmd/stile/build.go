@@ -104,7 +104,7 @@ func (n *session) try(ctx context.Context, file string, wasm []byte) (err error)
 	if !packages && !inspect.MayLack(own) {
 		return nil
 	}
-	problems, err := trial.Probe(ctx, trial.Request{Component: component, Bindings: extension.Defaults(capabilities.Builtin)}, nil, inspect.InputNames(own))
+	problems, err := trial.Probe(ctx, trial.Request{Component: component, Bindings: extension.Defaults(capabilities.Builtin), Open: true}, nil, inspect.InputNames(own))
 	if err != nil || len(problems) == 0 {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
@@ -30,7 +32,7 @@ const (
 )
 
 // Probe calls each tool of a component with inputs that its schema suggests, and returns the problems of tools that can only fail because the
-// platform lacks something, such as Intl: each input that could be tried failed, and at least one for this reason. A tool that fails otherwise,
+// platform lacks something, such as Intl or a module of node, or for the global fetch without its binding: each input that could be tried failed, and at least one for this reason. A tool that fails otherwise,
 // or reaches a limit, is no problem. Nor is one that a test shows to work: works names those. names are what the code may read of inputs, for
 // tools without a schema. Bindings have empty stores and made-up answers. r.Tests are not run.
 //
@@ -70,10 +72,10 @@ func Probe(ctx context.Context, r Request, works map[string]bool, names []string
 
 // lack is a call that failed for what the platform lacks.
 type lack struct {
-	failure       *failure
-	input         json.RawMessage
-	name, instead string
-	in            string // the place that uses it, if it is not the author's
+	*absence
+	failure *failure
+	input   json.RawMessage
+	in      string // the place that uses it, if it is not the author's
 }
 
 // probe calls a tool. works is set if it works as far as one can tell: it returned something, or it ended for a reason that has nothing to do
@@ -100,7 +102,7 @@ func probe(ctx context.Context, r Request, tool string, input json.RawMessage, s
 			continue
 		}
 		if guest, ok := errors.AsType[*host.GuestError](ended); ok {
-			return lacking(guest, input), false, nil
+			return lacking(r, guest, input), false, nil
 		}
 		_, wrong := errors.AsType[*host.InputError](ended)
 		return nil, !wrong, nil
@@ -155,24 +157,28 @@ func (e *environment) answer(answers map[string]json.RawMessage) (more bool) {
 const caughtBefore = "Caught before: "
 
 // lacking says what a failed call lacked; nil if it failed otherwise.
-func lacking(err *host.GuestError, input json.RawMessage) *lack {
+func lacking(r Request, err *host.GuestError, input json.RawMessage) *lack {
 	stack, before, _ := strings.Cut("\n"+err.Failure.Stack, "\n"+caughtBefore)
-	name, instead, ok := platform.Find(err.Failure.Message)
+	lacked := r.missed(err.Failure.Message, input)
 	for line := range strings.Lines(stack) {
-		if cause, is := strings.CutPrefix(line, "Caused by "); is && !ok {
-			name, instead, ok = platform.Find(cause)
+		if cause, is := strings.CutPrefix(line, "Caused by "); is && lacked == nil {
+			lacked = r.missed(cause, input)
 		}
 	}
-	if !ok {
-		if name, instead, ok = platform.Find(before); !ok || !platform.Mentions(err.Failure.Message, name) {
+	if lacked == nil {
+		name, instead, ok := platform.Find(before)
+		if !ok || !platform.Mentions(err.Failure.Message, name) {
 			return nil
 		}
-		stack = before
+		lacked, stack = noGlobal(name, instead), before
 	}
 	f := failureOf(err)
 	f.file, f.line, f.column = "", 0, 0
 	f.place(stack)
-	l := &lack{failure: f, input: input, name: name, instead: instead}
+	if lacked.said != "" {
+		f.text = strings.Replace(f.text, lacked.said, "", 1)
+	}
+	l := &lack{absence: lacked, failure: f, input: input}
 	for line := range strings.Lines(stack) {
 		if at, ok := host.ReadFrame(line); ok {
 			if npmspec.InPackage(at.File) {
@@ -184,10 +190,48 @@ func lacking(err *host.GuestError, input json.RawMessage) *lack {
 	return l
 }
 
+// absence is what a call lacked.
+type absence struct {
+	what    string // as in "there is no Intl here"
+	use     string // goes on with the place that uses it: a format
+	instead string
+	said    string // the part of the error that instead repeats
+}
+
+func noGlobal(name, instead string) *absence {
+	return &absence{what: "there is no " + name + " here", use: ", which %s uses", instead: instead}
+}
+
+// missed returns what calls lack whatever their input, if the message of an error is about that, and else nil.
+func (r Request) missed(message string, input json.RawMessage) *absence {
+	if name, instead, ok := platform.FindModule(message); ok {
+		a := noGlobal("module "+name+" of node", "code or a package that does without "+name+": "+instead)
+		a.said = ": " + instead
+		return a
+	}
+	if name, instead, ok := platform.Find(message); ok {
+		return noGlobal(name, instead)
+	}
+	origin, ok := platform.FindFetch(message)
+	_, host, _ := strings.Cut(origin, "://")
+	if !ok || r.Open || slices.ContainsFunc(r.Bindings, func(b extension.Binding) bool { return b.Name == network }) || strings.Contains(string(input), host) {
+		return nil // with another input it may ask nobody
+	}
+	b, err := extension.ParseSpec(capabilities.Builtin, network+"=http:"+origin+"/**")
+	if err != nil {
+		return nil
+	}
+	line, _ := extension.ShortRemedy(capabilities.Builtin, network, capability.Wanted{Grant: b.Grant}.Remedy(network))
+	return &absence{what: "the manifest does not ask for the binding " + network + ", which fetch of " + origin + " needs", use: " in %s", instead: line + " in the manifest"}
+}
+
+// network is the binding of the global fetch.
+const network = "network"
+
 func (l *lack) problem(tool string) extension.Problem {
-	text := fmt.Sprintf("the tool %s cannot work, because there is no %s here", tool, l.name)
+	text := fmt.Sprintf("the tool %s cannot work, because %s", tool, l.what)
 	if l.in != "" {
-		text += ", which " + l.in + " uses"
+		text += fmt.Sprintf(l.use, l.in)
 	}
 	text += fmt.Sprintf(": with the input %s it failed with %s, and nothing else that was tried works", printable.Short(string(l.input), maxValue), l.failure.text)
 	p := extension.Problem{Text: text, Fix: l.instead + "; if the tool works with what callers give it, show that in a test of the manifest"}
@@ -199,7 +243,7 @@ func (l *lack) problem(tool string) extension.Problem {
 
 const maxSuggested = 4 // inputs of one tool
 
-// suggestions are inputs that a schema suggests: examples, the least that it asks for, and all that it names.
+// suggestions are inputs that a schema suggests: examples, the least that it asks for, all that it names, and that with other choices.
 func suggestions(schema string, names []string) []json.RawMessage {
 	var document any
 	if json.Unmarshal([]byte(schema), &document) != nil {
@@ -218,9 +262,11 @@ func suggestions(schema string, names []string) []json.RawMessage {
 			add(v)
 		}
 	}
+	choices := 0
 	for _, whole := range []bool{false, true} {
 		s := suggester{document: document, whole: whole}
 		add(s.value(document, "", 0))
+		choices = s.choices
 	}
 	_, closed := root["properties"]
 	if _, typed := root["$ref"]; !closed && !typed && len(names) > 0 && (root["type"] == nil || root["type"] == "object") {
@@ -229,6 +275,10 @@ func suggestions(schema string, names []string) []json.RawMessage {
 			named[name] = text(name, "")
 		}
 		add(named)
+	}
+	for choice := 1; choice < choices && len(all) < maxSuggested; choice++ {
+		s := suggester{document: document, whole: true, choice: choice}
+		add(s.value(document, "", 0))
 	}
 	return all
 }
@@ -239,6 +289,18 @@ type suggester struct {
 	whole    bool // with what is optional
 	other    bool // with other values than those of the first item of a list
 	count    int
+	choice   int // of a list of values or schemas, if it has so many
+	choices  int // the length of the longest such list
+}
+
+// choose returns one of a list.
+func (s *suggester) choose(list []any) any {
+	s.choices = max(s.choices, len(list))
+	i := s.choice
+	if s.other {
+		i++
+	}
+	return list[min(i, len(list)-1)]
 }
 
 func (s *suggester) value(schema any, name string, depth int) any {
@@ -251,10 +313,7 @@ func (s *suggester) value(schema any, name string, depth int) any {
 	}
 	for _, key := range []string{"examples", "enum"} {
 		if list, ok := o[key].([]any); ok && len(list) > 0 {
-			if s.other && len(list) > 1 {
-				return list[1]
-			}
-			return list[0]
+			return s.choose(list)
 		}
 	}
 	if v, ok := o["default"]; ok {
@@ -265,7 +324,8 @@ func (s *suggester) value(schema any, name string, depth int) any {
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
 		if list, ok := o[key].([]any); ok && len(list) > 0 {
-			return s.value(list[0], name, depth+1)
+			s.choices = max(s.choices, len(list))
+			return s.value(list[min(s.choice, len(list)-1)], name, depth+1)
 		}
 	}
 	kind := o["type"]

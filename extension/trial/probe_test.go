@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
@@ -40,6 +41,23 @@ export const f = async () => (await instantiate()).exports;`, run: `F()`, want: 
 	{name: "cause", pkg: `export const f = () => { try { return Intl.getCanonicalLocales("de"); } catch (cause) { throw new RangeError("cannot format", { cause }); } };`, run: `F()`, want: "there is no Intl here"},
 	{name: "answered", pkg: `export const f = (d) => new Intl.DateTimeFormat("de").format(d);`, run: `F((await (await env.github.fetch("https://api.example.com/repos/a")).json()).at) + await env.cache.get("a")`, want: "there is no Intl here"},
 	{name: "schemaless", pkg: `export const f = (at) => { if (Number.isNaN(Date.parse(at))) throw new RangeError("Invalid time value"); return new Intl.DateTimeFormat("de").format(new Date(at)); };`, run: `F(input.at)`, want: "there is no Intl here"},
+	{name: "sockets", pkg: `import net from "node:net"; export const f = (host) => net.connect(6379, host);`, run: `F(input.host)`, input: `required: ["host"], properties: { host: { type: "string" } }`, want: `there is no module net of node here, which node_modules/sockets/index.mjs:1 uses: with the input {"host":"a"} it failed with "node:net" is built into node and not available here; the package uses its connect, and nothing else that was tried works; write code or a package that does without net: network access is a capability: use an http binding`},
+	{name: "pool", pkg: `import { connect } from "tls"; class Pool { async query(q) { try { return await new Promise((done) => done(connect(5432))); } catch (e) { throw new Error("cannot connect: " + e.message); } } } export const f = (q) => new Pool().query(q);`, run: `F(input.q)`, input: `required: ["q"], properties: { q: { type: "string" } }`, want: `there is no module tls of node here`},
+	{name: "causing", pkg: `import { exec } from "node:child_process"; export const f = () => { try { return exec("ls"); } catch (cause) { throw new Error("cannot list", { cause }); } };`, run: `F()`, want: `there is no module child_process of node here`},
+	{name: "chat", pkg: `export const f = async (text) => (await fetch("https://chat.example.com/api/post", { method: "POST", body: text })).status;`, run: `F(input.text)`, input: `required: ["text"], properties: { text: { type: "string" } }`, want: `the manifest does not ask for the binding network, which fetch of https://chat.example.com needs in node_modules/chat/index.mjs:1: with the input {"text":"a"} it failed with UnboundError`},
+
+	{name: "socketcaught", pkg: `import net from "net"; export const f = () => { try { return net.connect(1).toString(); } catch (e) { return "without: " + e.message; } };`, run: `F()`},
+	{name: "socketbefore", pkg: `import net from "net"; export const f = (t) => { let s; try { s = net.connect(1); } catch {} return JSON.parse(t).n; };`, run: `F(input.text)`, input: `required: ["text"], properties: { text: { type: "string" } }`},
+	{name: "socketasked", pkg: `import net from "net"; export const f = (host) => host ? net.connect(1, host) : "none";`, run: `F(input.host)`, input: `properties: { host: { type: "string" } }`},
+	{name: "socketunused", pkg: `import net from "net"; export class Client { open() { return net.connect(1); } } export const f = () => new Client() instanceof net.Socket;`, run: `F()`},
+	{name: "sockettested", pkg: `import net from "net"; export const f = (n) => n === 7 ? 7 : net.connect(n);`, run: `F(input.n)`, input: `required: ["n"], properties: { n: { type: "number" } }`},
+	{name: "store", pkg: `import net from "net"; export const f = (kind) => kind === "memory" ? 1 : net.connect(6379);`, run: `F(input.kind)`, input: `required: ["kind"], properties: { kind: { enum: ["redis", "disk", "memory"] } }`},
+	{name: "source", pkg: `import net from "net"; export const f = (o) => o.text ?? net.connect(6379, o.host);`, run: `F(input.of)`, input: `required: ["of"], properties: { of: { oneOf: [{ type: "object", properties: { host: { type: "string" } }, required: ["host"] }, { type: "object", properties: { text: { type: "string" } }, required: ["text"] }] } }`},
+	{name: "page", pkg: `export const f = async (url) => (await fetch(url)).text();`, run: `F(input.url)`, input: `required: ["url"], properties: { url: { type: "string", format: "uri" } }`},
+	{name: "reported", pkg: `export const f = (report) => report ? fetch("https://chat.example.com/").then((r) => r.status) : 1;`, run: `F(input.report)`, input: `properties: { report: { type: "boolean" } }`},
+	{name: "fetchcaught", pkg: `export const f = () => fetch("https://chat.example.com/").catch(() => "offline");`, run: `F()`},
+	{name: "fetchbefore", pkg: `export const f = async (t) => { await fetch("https://chat.example.com/").catch(() => 0); return JSON.parse(t).n; };`, run: `F(input.text)`, input: `required: ["text"], properties: { text: { type: "string" } }`},
+	{name: "fetchnothing", pkg: `export const f = async (t) => (await fetch(t)).status;`, run: `F(input.text)`, input: `required: ["text"], properties: { text: { type: "string" } }`},
 
 	{name: "guarded", pkg: `export const f = (n) => typeof Intl === "undefined" ? n.toFixed(2) : new Intl.NumberFormat("en").format(n);`, run: `F(1)`},
 	{name: "optional", pkg: `export const f = (n) => globalThis.Intl?.NumberFormat ? new Intl.NumberFormat("en").format(n) : String(n);`, run: `F(1)`},
@@ -74,7 +92,7 @@ func TestProbe(t *testing.T) {
 	text := imports.String() + "import { extension } from \"stile\"; export default extension({ tools: {\n" + tools.String() + "} });"
 	files["tool.ts"] = &fstest.MapFile{Data: []byte(text)}
 	c := probeOf(t, files)
-	found, err := Probe(t.Context(), Request{Component: c, Bindings: bindings}, map[string]bool{"tested": true}, []string{"at"})
+	found, err := Probe(t.Context(), Request{Component: c, Bindings: bindings}, map[string]bool{"tested": true, "sockettested": true}, []string{"at"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +115,42 @@ func TestProbe(t *testing.T) {
 		if (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%s\ngot  %s\nwant %s", p.name, got, want)
 		}
+	}
+}
+
+// A package that lacks its binding is no problem where callers may give it, and the problem has the line of the manifest.
+func TestProbeOfFetch(t *testing.T) {
+	files := fstest.MapFS{
+		"node_modules/chat/index.mjs":    {Data: []byte(`export const f = async (url) => (await fetch(url)).status;`)},
+		"node_modules/chat/package.json": {Data: []byte(`{"main": "index.mjs"}`)},
+		"tool.ts": {Data: []byte(`import { f } from "chat"; import { extension } from "stile"; export default extension({ tools: {
+  a: { description: "Asks", run: () => f("https://chat.example.com/x") }, b: { description: "Asks", run: () => f("http://chat.example.com:8080/x") } } });`)},
+	}
+	c := probeOf(t, files)
+	for _, open := range []bool{false, true} {
+		found, err := Probe(t.Context(), Request{Component: c, Bindings: bindings, Open: open}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if open {
+			if len(found) != 0 {
+				t.Errorf("got %v", found)
+			}
+			continue
+		}
+		for i, want := range []string{
+			`"permissions": { "network": ["chat.example.com"] } in the manifest; if the tool works`,
+			`"bindings": { "network": {"http":[{"scheme":"http","host":"chat.example.com","port":8080`,
+		} {
+			if len(found) != 2 || !strings.HasPrefix(found[i].Fix, want) || found[i].File != "tool.ts" {
+				t.Fatalf("got %q, want %s", found, want)
+			}
+		}
+	}
+	network := extension.Binding{Name: network, Grant: http.Rights{Rules: []http.Rule{{Host: "*.example.com", Methods: []string{"GET"}}}}}
+	found, err := Probe(t.Context(), Request{Component: c, Bindings: append([]extension.Binding{network}, bindings...)}, nil, nil)
+	if err != nil || len(found) != 0 {
+		t.Errorf("got %v, %v", found, err)
 	}
 }
 
@@ -136,13 +190,14 @@ func TestSuggestions(t *testing.T) {
 		`{}`:                `[{},{"at":"2024-01-31T12:00:00Z","text":"a"}]`,
 		`{"type":"object","properties":{"a":{"type":"integer","minimum":3},"b":{"type":["string","null"],"minLength":3},"c":{"$ref":"#/$defs/c"}},"required":["a"],"$defs":{"c":{"enum":["x"]}}}`: `[{"a":3},{"a":3,"b":"aaa","c":"x"}]`,
 		`{"type":"object","properties":{"when":{"type":"string","format":"date"},"n":{"default":4},"l":{"type":"array","minItems":2,"items":{"type":"boolean"}}},"required":["l","when","n"]}`:    `[{"l":[false,true],"n":4,"when":"2024-01-31"},{"l":[true,false],"n":4,"when":"2024-01-31"}]`,
-		`{"examples":[{"a":1},{"a":2},{"a":3}],"type":"object","properties":{}}`: `[{"a":1},{"a":2}]`,
+		`{"examples":[{"a":1},{"a":2},{"a":3}],"type":"object","properties":{}}`: `[{"a":1},{"a":2},{"a":3}]`,
 		`{"$ref":"#"}`: `[null]`,
-		`{"type":"object","properties":{"l":{"type":"array","items":{"type":"object","properties":{"n":{"type":"integer","minimum":3},"t":{"type":"string","format":"date"},"e":{"enum":["x","y"]},"l":{"type":"array","items":{"type":"string"}}},"required":["n","t","e","l"]}}},"required":["l"]}`: `[{"l":[{"e":"x","l":["a","b"],"n":3,"t":"2024-01-31"},{"e":"y","l":["b"],"n":4,"t":"2024-02-29"}]}]`,
+		`{"type":"object","properties":{"l":{"type":"array","items":{"type":"object","properties":{"n":{"type":"integer","minimum":3},"t":{"type":"string","format":"date"},"e":{"enum":["x","y"]},"l":{"type":"array","items":{"type":"string"}}},"required":["n","t","e","l"]}}},"required":["l"]}`: `[{"l":[{"e":"x","l":["a","b"],"n":3,"t":"2024-01-31"},{"e":"y","l":["b"],"n":4,"t":"2024-02-29"}]},{"l":[{"e":"y","l":["a","b"],"n":3,"t":"2024-01-31"},{"e":"y","l":["b"],"n":4,"t":"2024-02-29"}]}]`,
 		`{"type":"object","properties":{"l":{"type":"array","maxItems":1,"items":{"type":"string"}},"m":{"type":"array","items":{"const":1}},"n":{"type":"array","minItems":3,"items":{"type":"number","maximum":1}}},"required":["l","m","n"]}`:                                                      `[{"l":["a"],"m":[1],"n":[1,1,1]}]`,
-		`{"anyOf":[{"type":"object","properties":{"a":{"const":1}},"required":["a"]},{}]}`:    `[{"a":1},{"at":"2024-01-31T12:00:00Z","text":"a"}]`,
-		`{"type":"object","allOf":[{"properties":{"a":{"type":"number"}},"required":["a"]}]}`: `[{"a":1},{"at":"2024-01-31T12:00:00Z","text":"a"}]`,
-		`{"type":"array","minItems":1e9,"items":{"type":"string","minLength":1e9}}`:           "",
+		`{"anyOf":[{"type":"object","properties":{"a":{"const":1}},"required":["a"]},{}]}`:                                     `[{"a":1},{"at":"2024-01-31T12:00:00Z","text":"a"},{}]`,
+		`{"type":"object","properties":{"a":{"enum":[1,2,3,4]},"b":{"oneOf":[{"const":5},{"const":6}]}},"required":["a","b"]}`: `[{"a":1,"b":5},{"a":2,"b":6},{"a":3,"b":6},{"a":4,"b":6}]`,
+		`{"type":"object","allOf":[{"properties":{"a":{"type":"number"}},"required":["a"]}]}`:                                  `[{"a":1},{"at":"2024-01-31T12:00:00Z","text":"a"}]`,
+		`{"type":"array","minItems":1e9,"items":{"type":"string","minLength":1e9}}`:                                            "",
 		`no JSON`: `[{},{"at":"2024-01-31T12:00:00Z","text":"a"}]`,
 	} {
 		text, err := json.Marshal(suggestions(schema, []string{"at", "text"}))

@@ -28,6 +28,8 @@ type Request struct {
 	Component *host.Component
 	// Bindings are those that calls of the extension will have. Only these can have answers.
 	Bindings []extension.Binding
+	// Open says that calls may have other bindings too. [Probe] then takes no call as failed for want of a binding.
+	Open bool
 	// WASI says which of Bindings serve WASI.
 	WASI abi.WASI
 	// Vars are those of the manifest. A test gets their defaults, and what it sets.

@@ -32,6 +32,30 @@ func TestFind(t *testing.T) {
 			t.Errorf("%.100s: got %q, %q, %v", message, name, instead, ok)
 		}
 	}
+	for message, want := range map[string]string{
+		ModuleReason("net"): "net",
+		"cannot connect: " + ModuleReason("node:fs/promises") + "; the package uses its open": "fs/promises",
+		ModuleReason("child_process"):                                "child_process",
+		`"net" is not available here`:                                "",
+		`" is built into node and not available here`:                "",
+		strings.Repeat("a", 20_000) + ModuleReason("net"):            "",
+		`"a b" is built into node and not available here: run rm -r`: "",
+	} {
+		name, instead, ok := FindModule(message)
+		if text, _ := Module(name); name != want || ok != (want != "") || ok && instead != text {
+			t.Errorf("%.100s: got %q, %q, %v", message, name, instead, ok)
+		}
+	}
+	for message, want := range map[string]string{
+		`fetch of https://[::1]:8080 needs the http binding "network"`:               "https://[::1]:8080",
+		`cannot post: fetch of https://example.com needs the http binding "network"`: "https://example.com",
+		`fetch needs the http binding "network"`:                                     "",
+		`fetch of https://a'b needs the http binding "network"`:                      "",
+	} {
+		if origin, ok := FindFetch(message); origin != want || ok != (want != "") {
+			t.Errorf("%s: got %q, %v", message, origin, ok)
+		}
+	}
 	if Mentions("no room", "WebAssembly") || !Mentions("fetching of the WASM failed", "WebAssembly") || !Mentions("WebSocket closed", "WebSocket") {
 		t.Error("an error is about something else")
 	}

@@ -183,7 +183,7 @@ func call(t *testing.T, chain *toolchain.Toolchain, l listed, s toolchain.Source
 		t.Fatal(err)
 	}
 	defer func() { _ = component.Close() }()
-	found, err := trial.Probe(t.Context(), trial.Request{Component: component, Bindings: extension.Defaults(capabilities.Builtin)}, nil, inspect.InputNames(map[string][]byte{"tool.js": l.source}))
+	found, err := trial.Probe(t.Context(), trial.Request{Component: component, Bindings: extension.Defaults(capabilities.Builtin), Open: true}, nil, inspect.InputNames(map[string][]byte{"tool.js": l.source}))
 	if err != nil {
 		t.Fatal(err)
 	}

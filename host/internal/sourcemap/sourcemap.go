@@ -202,7 +202,7 @@ func ReadFrame(line string) (_ Frame, ok bool) {
 	return Frame{m[1], place[0], row, column}, true
 }
 
-// Frames reads a stack and maps its positions to the author's files. It leaves out frames of the runtime itself.
+// Frames reads a stack and maps its positions to the author's files. It leaves out frames of the runtime itself, and those of files without a name.
 func (m *Map) Frames(stack string) []Frame {
 	var frames []Frame
 	for line := range strings.Lines(stack) {
@@ -210,7 +210,7 @@ func (m *Map) Frames(stack string) []Frame {
 		if !ok || at.File != BundleName {
 			continue
 		}
-		if from, ok := m.find(at.Line, max(at.Column-1, 0)); ok {
+		if from, ok := m.find(at.Line, max(at.Column-1, 0)); ok && m.sources[from.source] != "" {
 			frames = append(frames, Frame{at.Call, m.sources[from.source], int(from.line) + 1, int(from.original) + 1})
 		}
 	}

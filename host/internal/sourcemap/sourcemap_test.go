@@ -22,6 +22,7 @@ func TestMapStack(t *testing.T) {
 		{"two lines", `{"version":3,"sources":["a.ts","b.ts"],"names":["x"],"mappings":"AAAA;EACA,GCEIA"}`, "at run b.ts:4:5, at a.ts:1:1"},
 		{"a root", `{"version":3,"sourceRoot":"src","sources":["a.ts"],"mappings":"AAAA"}`, "at src/a.ts:1:1"},
 		{"text from no file", `{"version":3,"sources":["a.ts"],"mappings":"A,CAAC"}`, ""},
+		{"text from a file without a name", `{"version":3,"sources":["a.ts",""],"mappings":"AAAA;ACAA"}`, "at a.ts:1:1"},
 		{"an empty map", `{"version":3,"sources":[],"mappings":""}`, ""},
 		{"sections", `{"version":3,"sections":[{}]}`, ""},
 		{"sections that are null", `{"version":3,"sections":null,"sources":["a.ts"],"mappings":"AAAA"}`, ""},

@@ -1,0 +1,71 @@
+package absent
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/stilehost/stile/internal/lazyregexp"
+)
+
+// modules says what to use instead of each module that is built into node and that nothing stands in for.
+var modules = sync.OnceValue(func() map[string]string {
+	remedies := make(map[string]string)
+	for remedy, names := range map[string]string{
+		"network access is a capability: use an http binding, such as env.api.fetch(url)":                                                                                      "http https http2 net tls dgram dns dns/promises inspector inspector/promises",
+		`an extension starts no processes: ask for a sandbox, which runs commands in a container ("bindings": {"box": {"sandbox": {"image": "host"}}}, then env.box.run(...))`: "child_process",
+		"an extension starts no processes or threads: await in one call, or call another tool through env.NAME of kind tools":                                                  "cluster worker_threads repl",
+		"there is no process or machine to ask: pass what is needed as the tool's input":                                                                                       "v8 vm wasi trace_events readline readline/promises domain constants",
+		"what is imported is bundled: write import or require with the name as a string":                                                                                       "module",
+		"only path and path/posix are there: paths are separated by /":                                                                                                         "path/win32",
+		"give tests in the manifest: see docs/manifest.md":                                                                                                                     "test test/reporters",
+		"keep data in a kv or workspace binding, or use an npm package that does not need node":                                                                                "sqlite sea",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			remedies[name] = remedy
+		}
+	}
+	return remedies
+})
+
+const ofNode = " is built into node and not available here"
+
+var missingModule = lazyregexp.New(`"(?:node:)?([\w/.-]{1,60})"` + ofNode)
+
+// Module says what to use instead of a module that is built into node and that nothing stands in for. known is false if the name is of no such
+// module; then text says so in general.
+func Module(name string) (text string, known bool) {
+	if text, known = modules()[strings.TrimPrefix(name, "node:")]; !known {
+		text = "an extension does not run in node"
+	}
+	return text, known
+}
+
+// ModuleReason is the error of an import of a module that is built into node. [FindModule] reads it.
+func ModuleReason(specifier string) string {
+	text, _ := Module(specifier)
+	return fmt.Sprintf("%q%s: %s", specifier, ofNode, text)
+}
+
+// FindModule returns the module of node that the message of an error misses, and what to use instead. ok is false if the message says no such
+// thing.
+func FindModule(message string) (name, instead string, ok bool) {
+	m := missingModule.FindStringSubmatch(message[:min(len(message), 10_000)])
+	if m == nil {
+		return "", "", false
+	}
+	instead, _ = Module(m[1])
+	return m[1], instead, true
+}
+
+var unboundFetch = lazyregexp.New(`\bfetch of (https?://[\w.:[\]-]{1,260}) needs the http binding "network"`)
+
+// FindFetch returns the scheme, the host and any port that the global fetch was to ask, if the message of an error says that it has no binding
+// for it.
+func FindFetch(message string) (origin string, ok bool) {
+	m := unboundFetch.FindStringSubmatch(message[:min(len(message), 10_000)])
+	if m == nil {
+		return "", false
+	}
+	return m[1], true
+}
