@@ -138,6 +138,46 @@ func TestBudgetOfBuildsUnderWay(t *testing.T) {
 	}
 }
 
+// Sources that are active or wait already need no build, so they are accepted when no build is left. Everything else is refused before
+// it is built.
+func TestBudgetOfUnchangedSources(t *testing.T) {
+	for state, permissions := range map[State]string{Active: "", Pending: `{"network": ["api.example.com"]}`} {
+		t.Run(string(state), func(t *testing.T) {
+			h := newHome(t)
+			h.policyOf(`{"limits": {"buildsPerHour": 1}}`)
+			m := h.open()
+			first := write(t, m, draft("one", "1", permissions))
+			if first.Release.State != state {
+				t.Fatalf("it is %s", first.Release.State)
+			}
+			for range 3 {
+				if w := write(t, m, draft("one", "1", permissions)); w.Version.Digest != first.Version.Digest || w.Release.State != state {
+					t.Errorf("got %+v", w.Release)
+				}
+			}
+			if _, err := m.Try(t.Context(), draft("one", "1", permissions)); err != nil {
+				t.Errorf("its tests: %v", err)
+			}
+			for name, change := range map[string]func(*Draft){
+				"the source":     func(d *Draft) { *d = draft("one", "2", permissions) },
+				"the manifest":   func(d *Draft) { d.Manifest = append(d.Manifest, ' ') },
+				"another name":   func(d *Draft) { *d = draft("two", "1", permissions) },
+				"no name":        func(d *Draft) { d.Manifest = []byte("{") },
+				"one file more":  func(d *Draft) { d.Files["other.ts"] = nil },
+				"a renamed file": func(d *Draft) { d.Files = map[string][]byte{"index.ts": d.Files["tool.ts"]} },
+				"another entry":  func(d *Draft) { d.Entry = "index.ts" },
+			} {
+				d := draft("one", "1", permissions)
+				change(&d)
+				d.Progress = func(s extension.Stage) { t.Errorf("%s is changed: the stage %s begins", name, s) }
+				if _, err := m.Write(t.Context(), d); !errors.As(err, new(*BudgetError)) {
+					t.Errorf("%s is changed: got %v", name, err)
+				}
+			}
+		})
+	}
+}
+
 // A generation counts once, or as often as its drafts were built. If the limit is exceeded, the caller is told before a model is called.
 func TestBudgetOfGenerations(t *testing.T) {
 	h := newHome(t)
@@ -191,7 +231,7 @@ func TestBudgetOfGenerations(t *testing.T) {
 	}
 	end(three)
 	full("used up")
-	if _, err := m.Write(t.Context(), d); !errors.As(err, new(*BudgetError)) {
+	if _, err := m.Write(t.Context(), draft("one", "2", "")); !errors.As(err, new(*BudgetError)) {
 		t.Fatalf("write: got %v", err)
 	}
 	log, err := m.Audit(t.Context(), 10)

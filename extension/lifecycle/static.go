@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"testing/fstest"
@@ -15,6 +16,7 @@ import (
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/toolchain"
 	"github.com/stilehost/stile/toolchain/npm"
@@ -126,6 +128,44 @@ func (m *Manager) exist(ctx context.Context, names []string) (map[string]bool, e
 	there := map[string]bool{}
 	err = json.Unmarshal(result.Output, &there)
 	return there, err
+}
+
+// known reports whether the sources of the draft are those of a version that is active or waits already, so that its build is probably in the
+// cache. The draft then gets the lockfile of that version, so that it has the same packages. It reads no sources: whoever is above the limit
+// can ask as often as they like.
+func (b *build) known(ctx context.Context) bool {
+	named := struct{ Name string }{}
+	if b.draft.Component != nil || json.Unmarshal(b.draft.Manifest, &named) != nil {
+		return false
+	}
+	same := false
+	err := b.db.View(ctx, func(c *sqlite.Conn) error {
+		for _, state := range []State{Active, Pending} {
+			found, err := releaseIn(ctx, c, b.draft.Scope, named.Name, state)
+			if errors.As(err, new(*NotFoundError)) {
+				continue
+			} else if err != nil {
+				return err
+			}
+			r, _, err := loadRecord(ctx, c, found.Digest)
+			if err != nil {
+				return err
+			}
+			if r.Manifest != sha256hex.Of(b.draft.Manifest) || b.draft.Entry != "" && b.draft.Entry != r.Entry ||
+				!maps.EqualFunc(r.Files, b.draft.Files, func(digest string, data []byte) bool { return digest == sha256hex.Of(data) }) {
+				continue
+			}
+			if b.draft.lock == nil && r.Lock != "" {
+				if b.draft.lock, err = object(ctx, c, r.Lock); err != nil {
+					return err
+				}
+			}
+			same = true
+			return nil
+		}
+		return nil
+	})
+	return err == nil && same
 }
 
 // unchanged reports whether the version is active or waits already, in the scope of the draft. It is no build then: the components come from

@@ -164,7 +164,8 @@ func (b *build) run(ctx context.Context) error {
 		return fmt.Errorf("scope: %w", err)
 	}
 	n, err := d.count(ctx, m)
-	if err != nil {
+	full, _ := errors.AsType[*BudgetError](err)
+	if err != nil && (full == nil || !b.known(ctx)) {
 		return err
 	}
 	stages := extension.Stages(!d.NoTypes)
@@ -198,6 +199,8 @@ func (b *build) run(ctx context.Context) error {
 		switch g := d.generation; {
 		case stage == extension.StageValidate && err != nil && !b.worked, stage == extension.StageImage && err == nil && b.unchanged(ctx):
 			m.uncount(ctx, n)
+		case stage == extension.StageImage && err == nil && full != nil:
+			return full // the same sources made another version
 		case g != nil:
 			g.built = true
 		}
