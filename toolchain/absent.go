@@ -19,12 +19,18 @@ import (
 //   - require and import() of a computed name.
 //
 // Top-level code that runs into one throws while the image is made, which is a problem of the draft. The source's own code imports nothing that
-// is not there.
+// is not there, except a package by require within try.
+
+// The codes of errors that a missing module has in Node.js, for which packages ask before they do without it.
+const (
+	requireNotFound = "MODULE_NOT_FOUND"
+	importNotFound  = "ERR_MODULE_NOT_FOUND"
+)
 
 // absentModule stands for what is not there.
 type absentModule struct {
 	reason string
-	thrown bool // when it is loaded, rather than when it is used
+	thrown string // the error's code if it is thrown when it is loaded, rather than when it is used
 }
 
 // absent returns what stands for an import of a package that was not resolved. It returns false if the import is a problem of the build.
@@ -41,18 +47,20 @@ func (b *bundler) absent(args api.OnResolveArgs, err error) (api.OnResolveResult
 		}
 	case api.ResolveJSRequireCall:
 		b.mu.Lock()
-		m.thrown = !builtin || b.guarded[args.Importer][args.Path]
+		if !builtin || b.guarded[args.Importer][args.Path] {
+			m.thrown = requireNotFound
+		}
 		b.mu.Unlock()
 	case api.ResolveJSDynamicImport:
-		m.thrown = true
+		m.thrown = importNotFound
 	case api.ResolveJSRequireResolve:
 		return api.OnResolveResult{Path: args.Path, External: true}, true
 	default:
 		return api.OnResolveResult{}, false
 	}
 	name := "use of " + args.Path
-	if m.thrown {
-		name = "load of " + args.Path
+	if m.thrown != "" {
+		name = m.thrown + " of " + args.Path
 	}
 	return api.OnResolveResult{Path: name, Namespace: inAbsent, PluginData: m, SideEffects: api.SideEffectsFalse}, true
 }
@@ -64,8 +72,8 @@ func (m absentModule) code() string {
 	if err != nil { // a string has no error
 		reason = []byte(`"it is not available"`)
 	}
-	if m.thrown {
-		return "throw new Error(" + string(reason) + ");\nmodule.exports = {};"
+	if m.thrown != "" {
+		return "throw Object.assign(new Error(" + string(reason) + "), { code: \"" + m.thrown + "\" });\nmodule.exports = {};"
 	}
 	return "const reason = " + string(reason) + `;
 const part = (path) => {
@@ -87,9 +95,9 @@ const (
 const laterName = "later"
 
 // laterCode defines them, for the bundler to add where they are used.
-const laterCode = `const computed = (call, name) => new Error(call + "(" + JSON.stringify(String(name)) + "): this name is computed when the code runs, and only what is written as a string is bundled");
-const imported = async (name) => { throw computed("import", name); };
-const required = (name) => { throw computed("require", name); };
+const laterCode = `const computed = (call, name, code) => Object.assign(new Error(call + "(" + JSON.stringify(String(name)) + "): this name is computed when the code runs, and only what is written as a string is bundled"), { code });
+const imported = async (name) => { throw computed("import", name, "` + importNotFound + `"); };
+const required = (name) => { throw computed("require", name, "` + requireNotFound + `"); };
 export { imported as ` + importLater + `, required as ` + requireLater + ` };
 `
 

@@ -3,6 +3,7 @@ package toolchain_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -25,6 +26,11 @@ func TestAbsent(t *testing.T) {
 		"guarded by try":              {p: `let fs; try { fs = require("node:net") } catch { fs = null } module.exports = () => fs`, want: `null`},
 		"guarded by if":               {p: `const fs = typeof process === "undefined_" ? require("node:net") : 1; module.exports = () => fs`, want: `1`},
 		"guarded at the top":          {p: `try { require("net").readFileSync("/etc/passwd") } catch (e) { module.exports = () => e.message }`, want: `"\"net\" is built into node and not available here: network access is a capability: use an http binding, such as env.api.fetch(url)"`},
+		"the code of a package":       {p: `let gone; try { gone = require("gone") } catch (e) { if (e.code !== "MODULE_NOT_FOUND") throw e } module.exports = () => gone === undefined`, want: `true`},
+		"the code of a module":        {p: `let code; try { require("node:net") } catch (e) { code = e.code } module.exports = () => code`, want: `"MODULE_NOT_FOUND"`},
+		"the code of an import":       {m: `const code = (e) => e.code; export default () => Promise.all([import("gone").catch(code), import("node:net").catch(code), import("./" + "x.js").catch(code)])`, want: `["ERR_MODULE_NOT_FOUND","ERR_MODULE_NOT_FOUND","ERR_MODULE_NOT_FOUND"]`},
+		"both codes of one package":   {p: `module.exports = async () => { const codes = []; try { require("gone") } catch (e) { codes.push(e.code) } try { await import("gone") } catch (e) { codes.push(e.code) } return codes }`, want: `["MODULE_NOT_FOUND","ERR_MODULE_NOT_FOUND"]`},
+		"the code of a computed path": {p: `module.exports = (x = "x") => { try { require("./" + x) } catch (e) { return e.code } }`, want: `"MODULE_NOT_FOUND"`},
 		"used in a function":          {p: `const { readFileSync: r } = require("net"); module.exports = () => r("/etc/passwd")`, fails: `"net" is built into node and not available here: network access is a capability: use an http binding, such as env.api.fetch(url); the package uses its readFileSync`},
 		"deep uses":                   {p: `const { promises } = require("net"); module.exports = () => promises.readFile("x")`, fails: "uses its promises.readFile"},
 		"extended":                    {p: `const { Server } = require("net"); class S extends Server {} module.exports = () => new S()`, fails: `"net" is built into node`},
@@ -96,4 +102,35 @@ func failedStack(err error) string {
 		return guest.Failure.Stack
 	}
 	return ""
+}
+
+// The source's own code may try whether a package is there. Everywhere else, a package that is not there is a problem of the build.
+func TestAbsentOfTheSource(t *testing.T) {
+	_, chain := newToolchain(t, host.Options{})
+	const form = `import { extension } from "stile"; export default extension({ tools: { t: { description: "x", run: () => { %s } } } });`
+	for name, test := range map[string]struct{ body, want, built string }{
+		"a package":       {body: `try { return require("gone") } catch (e) { return [e.code, e.message.slice(0, 14)] }`, want: `["MODULE_NOT_FOUND","package \"gone\""]`},
+		"a file":          {body: `try { return require("./gone.js") } catch (e) { return e.code }`, want: `"MODULE_NOT_FOUND"`},
+		"a module":        {body: `try { return require("node:net") } catch (e) { return e.code }`, built: `"node:net" is built into node and not available here`},
+		"without try":     {body: `return require("gone")`, built: `package "gone" is not in node_modules`},
+		"import() in try": {body: `try { return import("gone") } catch (e) { return e.code }`, built: `package "gone" is not in node_modules`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			component, err := chain.Build(t.Context(), toolchain.Source{FS: fstest.MapFS{"main.js": {Data: fmt.Appendf(nil, form, test.body)}}, Entry: "main.js"})
+			if test.built != "" {
+				if !errors.As(err, new(*toolchain.BuildError)) || !strings.Contains(err.Error(), test.built) {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = component.Close() }()
+			if out, err := component.Call(t.Context(), "t", json.RawMessage(`{}`), host.Env{}); err != nil || string(out) != test.want {
+				t.Errorf("got %s, %v", out, err)
+			}
+		})
+	}
 }

@@ -297,7 +297,7 @@ type bundler struct {
 	loaded   int
 	flat     flatWork
 	outgrown bool
-	// guarded holds what a file of a package requires within try, by file.
+	// guarded holds what a file requires within try, by file.
 	guarded map[string]map[string]bool
 	// unresolved holds why a require failed, by file and esbuild's own words for it.
 	unresolved map[string]string
@@ -347,7 +347,7 @@ func (b *bundler) setup(build api.PluginBuild) {
 }
 
 // onResolve answers every import. It never leaves one to esbuild's own resolver, which would look on the disk, except a require that
-// may be inside try: esbuild lets that one fail at run time, and looks nowhere because files have no folder on the disk.
+// may be inside a try which was not found: esbuild lets that one fail at run time, and looks nowhere because files have no folder on the disk.
 func (b *bundler) onResolve(args api.OnResolveArgs) (api.OnResolveResult, error) {
 	if err := context.Cause(b.ctx); err != nil {
 		return api.OnResolveResult{}, err
@@ -379,6 +379,12 @@ func (b *bundler) onResolve(args api.OnResolveArgs) (api.OnResolveResult, error)
 	if err != nil {
 		if _, refused := errors.AsType[*refusedError](err); refused || args.Kind != api.ResolveJSRequireCall {
 			return api.OnResolveResult{}, err
+		}
+		b.mu.Lock()
+		guarded := b.guarded[args.Importer][args.Path]
+		b.mu.Unlock()
+		if absent, ok := b.absent(args, err); ok && guarded {
+			return absent, nil
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -453,8 +459,8 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 		}
 		if npmspec.InPackage(args.Path) {
 			text, problems = failLater(text, problems)
-			b.noteGuards(args.Path, text)
 		}
+		b.noteGuards(args.Path, text)
 		if len(problems) > 0 {
 			for i := range problems {
 				problems[i].Location.File = args.Path

@@ -107,6 +107,16 @@ func TestFilesOfNode(t *testing.T) {
 	}
 }
 
+// The parts of path.win32 can be looked at. What calls one is told what to write.
+func TestPathOfWindows(t *testing.T) {
+	got, err := newNodeTools(t).call(t, "", `import path, { win32 } from "node:path";`, `const { basename } = require("path").win32; let said; try { basename("a\\b"); } catch (e) { said = e.message; }
+		return [said, win32 === path.win32 && path.posix.win32 === win32 && win32.posix === path.posix, win32.sep, path.basename("a/b")];`, host.Request{})
+	const want = `["path.win32.basename is not available: paths are separated by / here; write path.basename with \"\\\" replaced by \"/\"",true,"\\","b"]`
+	if err != nil || got != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+}
+
 // What stands in for modules of node is code of the guest: it reaches nothing of the prelude, and does not outlive a call.
 func TestNodeModulesReachNothing(t *testing.T) {
 	n := newNodeTools(t)

@@ -49,8 +49,16 @@ function inList(char: string, list: string): boolean {
   return found !== not;
 }
 
-const win32 = null;
-const posix: Record<string, unknown> = { ...path, matchesGlob, toNamespacedPath, win32 };
+const posix: Record<string, unknown> = { ...path, matchesGlob, toNamespacedPath };
 posix.posix = posix;
+// Packages read the parts of win32 long before they call one.
+const win32: Record<string, unknown> = { sep: "\\", delimiter: ";", posix };
+for (const name of Object.keys(posix)) {
+  if (typeof posix[name] !== "function") continue;
+  win32[name] = () => {
+    throw new TypeError(`path.win32.${name} is not available: paths are separated by / here; write path.${name} with "\\" replaced by "/"`);
+  };
+}
+posix.win32 = win32.win32 = win32;
 export { posix, win32 };
 export default posix;
