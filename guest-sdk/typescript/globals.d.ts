@@ -272,7 +272,7 @@ declare global {
   }
 
   type CompressionFormat = "deflate" | "deflate-raw" | "gzip";
-  /** Compresses in the extension: 1 MB of text takes one to two seconds of the call's processor time, and a fifth of that to decompress. */
+  /** Compresses on the host, which counts as processor time of the call: about 0.02 s for 1 MB of text. A call has about 25 compressors open at once, and there is none at top level. */
   class CompressionStream {
     constructor(format: CompressionFormat);
     readonly readable: ReadableStream<Uint8Array<ArrayBuffer>>;
