@@ -46,11 +46,9 @@ func (b *bundler) absent(args api.OnResolveArgs, err error) (api.OnResolveResult
 			return api.OnResolveResult{}, false
 		}
 	case api.ResolveJSRequireCall:
-		b.mu.Lock()
-		if !builtin || b.guarded[args.Importer][args.Path] {
+		if !builtin || b.isGuarded(args) {
 			m.thrown = requireNotFound
 		}
-		b.mu.Unlock()
 	case api.ResolveJSDynamicImport:
 		m.thrown = importNotFound
 	case api.ResolveJSRequireResolve:
@@ -177,4 +175,11 @@ func (b *bundler) noteGuards(name, text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.guarded[name] = guarded
+}
+
+// isGuarded reports whether noteGuards has seen a require within try.
+func (b *bundler) isGuarded(args api.OnResolveArgs) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.guarded[args.Importer][args.Path]
 }

@@ -526,6 +526,7 @@ func interfacesOf(bindings map[string]string) []string {
 func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.World, error) {
 	known := t.host.WIT()
 	candidates := known.Interfaces()
+	named := len(candidates) // before those that the code does not name
 	if wanted != nil {
 		candidates = nil
 		for _, name := range wanted {
@@ -535,9 +536,7 @@ func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.Wo
 			}
 			candidates = append(candidates, i)
 		}
-	}
-	named := len(candidates)
-	if wanted != nil {
+		named = len(candidates)
 		candidates = append(candidates, ambient(known)...)
 	}
 	passes := map[string]bool{} // words
@@ -560,7 +559,7 @@ func (t *Toolchain) world(wanted []string, uses func(word string) bool) (*abi.Wo
 			w.Imports = append(w.Imports, pruned)
 		}
 	}
-	w.Imports = lend(w.Imports, slices.DeleteFunc(slices.Clone(candidates), func(i *abi.Interface) bool { return wanted != nil && !slices.Contains(wanted, i.Name) }))
+	w.Imports = lend(w.Imports, candidates[:named])
 	if slices.ContainsFunc(w.Imports, func(i *abi.Interface) bool { word := sugars()[kindOf(i.Name)].Passes; return word != "" && uses(word) }) {
 		passOn(w.Imports, known)
 	}

@@ -380,11 +380,10 @@ func (b *bundler) onResolve(args api.OnResolveArgs) (api.OnResolveResult, error)
 		if _, refused := errors.AsType[*refusedError](err); refused || args.Kind != api.ResolveJSRequireCall {
 			return api.OnResolveResult{}, err
 		}
-		b.mu.Lock()
-		guarded := b.guarded[args.Importer][args.Path]
-		b.mu.Unlock()
-		if absent, ok := b.absent(args, err); ok && guarded {
-			return absent, nil
+		if b.isGuarded(args) {
+			if absent, ok := b.absent(args, err); ok {
+				return absent, nil
+			}
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()

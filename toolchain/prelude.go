@@ -16,6 +16,7 @@ import (
 
 	"github.com/stilehost/stile"
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/absent"
 	"github.com/stilehost/stile/internal/lazyregexp"
 )
 
@@ -195,14 +196,17 @@ func resolvePrelude(files, modules fs.FS, args api.OnResolveArgs) (api.OnResolve
 }
 
 // unboundText matches the message of the prelude's UnboundError.
-var unboundText = lazyregexp.New(`^(?:env\.([\w-]{1,64}) is not bound \(bound: [^()]*\)(?:; did you mean env\.[\w-]{1,64}\?)?|fetch(?: of (https?://[\w.:[\]-]{1,260}))? needs the http binding "(network)")$`)
+var unboundText = lazyregexp.New(`^(?:env\.([\w-]{1,64}) is not bound \(bound: [^()]*\)(?:; did you mean env\.[\w-]{1,64}\?)?|fetch needs the http binding "(network)"|` + absent.UnboundFetch + `)$`)
 
 // Unbound returns the name of the binding that code used and does not have, if that is what a tool reported, and else nothing. Code can
 // report it of any name. origin is the scheme, the host and any port that the global fetch was to ask, such as https://example.com, if
 // that is what used the binding.
 func Unbound(f abi.Failure) (name, origin string) {
 	if m := unboundText.FindStringSubmatch(f.Message); m != nil && f.Name == "UnboundError" {
-		return m[1] + m[3], m[2]
+		if origin = m[3]; origin != "" {
+			return "network", origin
+		}
+		return m[1] + m[2], ""
 	}
 	return "", ""
 }

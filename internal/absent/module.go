@@ -58,7 +58,10 @@ func FindModule(message string) (name, instead string, ok bool) {
 	return m[1], instead, true
 }
 
-var unboundFetch = lazyregexp.New(`\bfetch of (https?://[\w.:[\]-]{1,260}) needs the http binding "network"`)
+// UnboundFetch matches what the prelude says of the global fetch that has no binding. Its group is the origin.
+const UnboundFetch = `fetch of (https?://[\w.:[\]-]{1,260}) needs the http binding "network"`
+
+var unboundFetch = lazyregexp.New(`\b` + UnboundFetch)
 
 // FindFetch returns the scheme, the host and any port that the global fetch was to ask, if the message of an error says that it has no binding
 // for it.
