@@ -68,7 +68,7 @@ const (
 type Checker struct {
 	o       Options
 	cache   *cache.Cache // nil if nothing is kept
-	complex *cache.Cache // of types of packages that are too complex; nil if nothing is kept
+	complex *cache.Cache // of types of packages that are too complex; often the same; nil if nothing is kept
 
 	checking *turns.Places // for checks
 	making   chan struct{} // has room for the goroutine that makes the fields below on first use
@@ -96,7 +96,9 @@ func New(o Options) (*Checker, error) {
 	c := &Checker{o: o, checking: turns.New(maxChecks), making: make(chan struct{}, 1), hindered: hindered}
 	var err error
 	if c.cache, err = openCache(o.CacheDir, o); err == nil {
-		c.complex, err = openCache(o.RememberDir, o)
+		if c.complex = c.cache; o.RememberDir != o.CacheDir {
+			c.complex, err = openCache(o.RememberDir, o)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open cache: %w", err), c.Close())
@@ -132,10 +134,11 @@ func (c *Checker) Close() error {
 	if c.host != nil {
 		errs = append(errs, c.host.Close())
 	}
-	for _, kept := range []*cache.Cache{c.cache, c.complex} {
-		if kept != nil {
-			errs = append(errs, kept.Close())
-		}
+	if c.complex != nil && c.complex != c.cache {
+		errs = append(errs, c.complex.Close())
+	}
+	if c.cache != nil {
+		errs = append(errs, c.cache.Close())
 	}
 	return errors.Join(errs...)
 }
