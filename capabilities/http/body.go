@@ -238,6 +238,11 @@ func (b *budget) room(take func() error) error {
 	}
 }
 
+// reserve takes held bytes of memory, in the same way.
+func (b *budget) reserve(n int64) error {
+	return b.room(func() error { return b.memory.Reserve(n) })
+}
+
 // dropRead drops what was read in parts, and reports whether that was anything.
 func (e *Exchange) dropRead() (some bool, err error) {
 	e.mu.Lock()

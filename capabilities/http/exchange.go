@@ -53,7 +53,7 @@ type Exchange struct {
 // than the client, such as the grant of a blob that is sent. It charges the context's meter.
 func (c *Client) start(operation context.Context, q *request, timeout *uint32) (*Exchange, error) {
 	held := q.content.held()
-	if err := c.call.room(func() error { return c.call.memory.Reserve(held) }); err != nil {
+	if err := c.call.reserve(held); err != nil {
 		return nil, err
 	}
 	select {
@@ -118,7 +118,7 @@ func (e *Exchange) run(ctx context.Context, c *Client, q *request) {
 		Status: uint16(response.StatusCode), URL: q.target.String(), Redirected: q.from != "",
 		Headers: q.secrets.responseHeader(response.Header),
 	}
-	if err := c.call.room(func() error { return c.call.memory.Reserve(head.size()) }); err != nil {
+	if err := c.call.reserve(head.size()); err != nil {
 		e.fail(err)
 		return
 	}

@@ -290,7 +290,7 @@ func (c *Client) Narrow(_ context.Context, rules []WitRule) (*Client, error) {
 		}
 		size += set[i].size()
 	}
-	if err := c.call.room(func() error { return c.call.memory.Reserve(size) }); err != nil {
+	if err := c.call.reserve(size); err != nil {
 		return nil, err
 	}
 	// The host does not know when the last client that needs the rules is gone, but none outlives the call.
