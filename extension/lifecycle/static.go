@@ -138,47 +138,39 @@ func (b *build) known(ctx context.Context) bool {
 	if b.draft.Component != nil || json.Unmarshal(b.draft.Manifest, &named) != nil {
 		return false
 	}
-	same := false
-	err := b.db.View(ctx, func(c *sqlite.Conn) error {
-		for _, state := range []State{Active, Pending} {
-			found, err := releaseIn(ctx, c, b.draft.Scope, named.Name, state)
-			if errors.As(err, new(*NotFoundError)) {
-				continue
-			} else if err != nil {
-				return err
-			}
-			r, _, err := loadRecord(ctx, c, found.Digest)
-			if err != nil {
-				return err
-			}
-			if r.Manifest != sha256hex.Of(b.draft.Manifest) || b.draft.Entry != "" && b.draft.Entry != r.Entry ||
-				!maps.EqualFunc(r.Files, b.draft.Files, func(digest string, data []byte) bool { return digest == sha256hex.Of(data) }) {
-				continue
-			}
-			if b.draft.lock == nil && r.Lock != "" {
-				if b.draft.lock, err = object(ctx, c, r.Lock); err != nil {
-					return err
-				}
-			}
-			same = true
-			return nil
+	return b.among(ctx, named.Name, func(c *sqlite.Conn, found Release) (bool, error) {
+		r, _, err := loadRecord(ctx, c, found.Digest)
+		if err != nil || r.Manifest != sha256hex.Of(b.draft.Manifest) || b.draft.Entry != "" && b.draft.Entry != r.Entry ||
+			!maps.EqualFunc(r.Files, b.draft.Files, func(digest string, data []byte) bool { return digest == sha256hex.Of(data) }) {
+			return false, err
 		}
-		return nil
+		if b.draft.lock == nil && r.Lock != "" {
+			b.draft.lock, err = object(ctx, c, r.Lock)
+		}
+		return err == nil, err
 	})
-	return err == nil && same
 }
 
 // unchanged reports whether the version is active or waits already, in the scope of the draft. It is no build then: the components come from
 // the cache.
 func (b *build) unchanged(ctx context.Context) bool {
+	return b.among(ctx, b.version.Manifest.Name, func(_ *sqlite.Conn, r Release) (bool, error) { return r.Digest == b.version.Digest, nil })
+}
+
+// among reports whether the version of a name that is active in the scope of the draft is the one, or else the version that waits there.
+func (b *build) among(ctx context.Context, name string, is func(c *sqlite.Conn, r Release) (bool, error)) bool {
 	same := false
 	err := b.db.View(ctx, func(c *sqlite.Conn) error {
 		for _, state := range []State{Active, Pending} {
-			r, err := releaseIn(ctx, c, b.draft.Scope, b.version.Manifest.Name, state)
-			if err != nil && !errors.As(err, new(*NotFoundError)) {
+			r, err := releaseIn(ctx, c, b.draft.Scope, name, state)
+			if errors.As(err, new(*NotFoundError)) {
+				continue
+			} else if err != nil {
 				return err
 			}
-			same = same || err == nil && r.Digest == b.version.Digest
+			if same, err = is(c, r); same || err != nil {
+				return err
+			}
 		}
 		return nil
 	})
