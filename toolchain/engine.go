@@ -130,7 +130,8 @@ func engineFromNPM(ctx context.Context, o engineOptions) (_ []byte, err error) {
 		return nil, engineError("there is no disk space for the download", "Check the temporary folder.", err)
 	}
 	// This overrides the user's npm settings that could change the result. Registry and proxy stay the user's.
-	line := child.WithMemory(1<<30, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-bin-links",
+	// The lock has the digests, so packages from npm's cache are as good as those of the registry.
+	line := child.WithMemory(1<<30, npm, "ci", "--prefer-offline", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000", "--ignore-scripts", "--no-audit", "--no-fund", "--no-bin-links",
 		"--no-update-notifier", "--no-progress", "--no-global", "--no-dry-run", "--no-engine-strict", "--install-strategy=hoisted", "--loglevel=error")
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	cmd.Dir = dir

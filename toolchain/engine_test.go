@@ -132,6 +132,7 @@ func TestEngineFromNPMFails(t *testing.T) {
 		"wrong digest":     {"echo 'npm error code EINTEGRITY' >&2; exit 1", "wrong digest"},
 		"lacks it":         {"echo 'npm error code E404' >&2; exit 1", "lacks a package"},
 		"something else":   {`printf 'npm error \033[31mweird' >&2; exit 3`, `exit status 3: npm error \x1b[31mweird`},
+		"asks if need be":  {`case "$*" in *--prefer-offline*) echo 'npm error code E404' >&2;; esac; exit 1`, "lacks a package"},
 		"installs nothing": {"exit 0", "node_modules cannot be read"},
 		"installs more":    {"mkdir -p node_modules/quickjs-wasi; echo > node_modules/quickjs-wasi/quickjs.wasm", "digest is wrong"},
 	} {

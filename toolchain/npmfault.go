@@ -19,7 +19,8 @@ func InstallNPM() string {
 }
 
 var (
-	offline        = []string{"ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH", "EHOSTUNREACH", "ENOTCACHED", "ERR_SOCKET_TIMEOUT"}
+	disconnected   = []string{"ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH"}
+	offline        = append([]string{"ECONNRESET", "ETIMEDOUT", "ENOTCACHED", "ERR_SOCKET_TIMEOUT"}, disconnected...)
 	codeWord       = lazyregexp.New(`\bE[A-Z0-9_]{3,30}\b`)
 	brokenRegistry = lazyregexp.New(`^(E429|E5[0-9]{2}|FETCH_ERROR|EPROTO)$`)
 	badCertificate = lazyregexp.New(`CERT|^UNABLE_TO_|^ERR_TLS`)
@@ -33,6 +34,9 @@ func NPMCode(said string) string { return codeWord.FindString(said) }
 func NPMUnreached(code string) bool {
 	return slices.Contains(offline, code) || brokenRegistry.MatchString(code)
 }
+
+// NPMDisconnected reports whether a code of npm says that there is no way to its registry, or nobody at that address: to try again at once is of no use.
+func NPMDisconnected(code string) bool { return slices.Contains(disconnected, code) }
 
 // NPMFault returns what a code of npm says is wrong with this machine or the registry, and what to do. Both are empty if the code
 // says something else, for example about packages.

@@ -10,18 +10,20 @@ import (
 )
 
 // listener reads npm's messages. It looks for an archive that does not match its digest, which npm would fetch six times, with pauses of more
-// than a minute, for answers of the registry, and for older ones that npm takes in their place.
+// than a minute, for answers of the registry, for older ones that npm takes in their place, and for a first request that reaches no server.
 type listener struct {
 	line    []byte
 	corrupt func(url string)
-	got     func(url string)
+	away    func(url, code string)
+	got     func(url string, fetched bool) // not fetched if npm had the answer
 	stale   func()
 }
 
 // staleData matches what npm says when a registry did not answer, and it has an older answer.
 var staleData = lazyregexp.New(`\(cache stale\)\s*$`)
 
-var corrupted = lazyregexp.New(`\bfetch GET (\S+) attempt \d+ failed with EINTEGRITY\b`)
+// attempted matches what npm says about a request that failed, which it may repeat.
+var attempted = lazyregexp.New(`\bfetch GET (\S+) attempt \d+ failed with (\w+)`)
 
 // Write implements io.Writer.
 func (c *listener) Write(p []byte) (int, error) {
@@ -31,11 +33,16 @@ func (c *listener) Write(p []byte) (int, error) {
 		if !bytes.HasSuffix(text, []byte("\n")) {
 			continue
 		}
-		if m := corrupted.FindSubmatch(c.line); m != nil {
-			c.corrupt(string(m[1]))
+		if m := attempted.FindSubmatch(c.line); m != nil {
+			if url, code := string(m[1]), string(m[2]); code == "EINTEGRITY" {
+				c.corrupt(url)
+			} else {
+				c.away(url, code)
+			}
 		} else if m := answered.FindSubmatch(c.line); m != nil {
-			c.got(string(m[1]))
-			if staleData.Match(c.line) {
+			old := staleData.Match(c.line)
+			c.got(string(m[2]), len(m[1]) > 0 && !old)
+			if old {
 				c.stale()
 			}
 		}

@@ -60,8 +60,9 @@ type Client struct {
 
 	running *turns.Places // for runs of npm: at most half of the processors, as for builds
 
-	maxCache  int64 // bytes in npm's own cache
-	maxMemory int64 // bytes that one run of npm may allocate
+	patience  time.Duration // for a first answer of a registry, where npm's own cache may have one
+	maxCache  int64         // bytes in npm's own cache
+	maxMemory int64         // bytes that one run of npm may allocate
 
 	asking chan struct{} // has room for one who reads or sets user
 	user   *userSettings // nil until npm has reported them
@@ -85,7 +86,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registry keys: %w", err)
 	}
-	c := &Client{o: o, keys: keys, running: turns.NewNamed("npm", max(1, runtime.GOMAXPROCS(0)/2)), maxCache: maxNPMCache, maxMemory: maxMemory, asking: make(chan struct{}, 1)}
+	c := &Client{o: o, keys: keys, running: turns.NewNamed("npm", max(1, runtime.GOMAXPROCS(0)/2)), patience: 15 * time.Second, maxCache: maxNPMCache, maxMemory: maxMemory, asking: make(chan struct{}, 1)}
 	if err := sweepFolders(); err != nil && o.Logger != nil {
 		o.Logger.Warn("folders of processes that were killed were not removed", "error", err)
 	}
@@ -386,6 +387,9 @@ func (c *Client) lock(ctx context.Context, holder string, wanted map[string]stri
 	}
 	unasked = "that was asked for"
 	if !r.Offline {
+		if c.cache != nil {
+			w.patience = c.patience
+		}
 		err, unasked = w.run(ctx, nil, args...), ""
 	}
 	away, unreached := errors.AsType[*unreachedError](err)
@@ -399,7 +403,13 @@ func (c *Client) lock(ctx context.Context, holder string, wanted map[string]stri
 			return nil, "", err
 		}
 		if err = w.run(ctx, nil, append(args, "--offline")...); err != nil && unreached && errors.As(err, new(*unreachedError)) {
-			err = online
+			if err = online; errors.Is(err, errSilent) {
+				c.o.Progress("the cache lacks what is needed; waiting for the registry")
+				w.patience = 0
+				if err = prepare(); err == nil {
+					err, unasked = w.run(ctx, nil, args...), ""
+				}
+			}
 		}
 	}
 	if err != nil {

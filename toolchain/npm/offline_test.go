@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -106,6 +108,76 @@ func TestAgainWithoutNetwork(t *testing.T) {
 		if !isSetup && !isBuild || isSetup && setup.Remedy == "" {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Without a way to the registry, npm is ended at its first attempt, or after some silence, and the cache answers. Where the registry answers, npm
+// tries again by itself, and where the cache cannot answer, a silent registry gets more time.
+func TestNobodyWaitsForTheNetwork(t *testing.T) {
+	t.Parallel()
+	real, err := exec.LookPath("npm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const failed = "echo 'npm http fetch GET https://registry.example/b attempt 1 failed with %s' >&2; "
+	for name, test := range map[string]struct {
+		said    string // by npm, before it waits
+		silent  bool
+		dep     string
+		runs    int // of npm that ask the registry
+		unasked string
+		fails   string
+	}{
+		"no way":                   {said: fmt.Sprintf(failed, "EAI_AGAIN"), dep: "b", runs: 1, unasked: "the registry was not reached (EAI_AGAIN)"},
+		"refused":                  {said: fmt.Sprintf(failed, "ECONNREFUSED"), dep: "b", runs: 1, unasked: "the registry was not reached (ECONNREFUSED)"},
+		"no way, nothing there":    {said: fmt.Sprintf(failed, "ENOTFOUND"), dep: "c", runs: 1, fails: "request to https://registry.example/b failed"},
+		"silent":                   {silent: true, dep: "b", runs: 1, unasked: "the registry was not reached (ETIMEDOUT)"},
+		"silent, nothing there":    {silent: true, dep: "c", runs: 2},
+		"an answer, then no way":   {said: "echo 'npm http fetch GET 200 https://registry.example/a 9ms (cache miss)' >&2; " + fmt.Sprintf(failed, "EAI_AGAIN"), dep: "b", runs: 1},
+		"an answer of npm's cache": {said: "echo 'npm http cache https://registry.example/a 9ms (cache hit)' >&2; " + fmt.Sprintf(failed, "EAI_AGAIN"), dep: "b", runs: 1, unasked: "the registry was not reached (EAI_AGAIN)"},
+		"it broke off":             {said: fmt.Sprintf(failed, "ECONNRESET"), dep: "b", runs: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := aAndB(t)
+			c := r.client(t, Options{Timeout: time.Minute})
+			if _, err := resolve(t, c, map[string]string{"a": "*"}); err != nil {
+				t.Fatal(err)
+			}
+			r.publish(t, "c", "1.0.0", version{files: []tar.Header{file("package/index.js", "module.exports = 'c';")}})
+			next := another(t, c, c.user)
+			next.o.Timeout = time.Minute
+			folder := t.TempDir()
+			runs := filepath.Join(folder, "runs")
+			waits := test.unasked != "" || test.fails != ""
+			then := fmt.Sprintf("exec %s \"$@\"", real)
+			switch {
+			case test.silent:
+				next.patience = 300 * time.Millisecond
+				then = fmt.Sprintf("[ $(wc -l < %s) = 1 ] && exec sleep 600; %s", runs, then)
+			case waits:
+				then = "exec sleep 600"
+			}
+			next.o.NPM = filepath.Join(folder, "npm")
+			script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in install*--offline*) exec %s \"$@\";; install*) ;; *) exec %s \"$@\";; esac\necho run >> %s\n%s\n%s\n", real, real, runs, test.said, then)
+			if err := os.WriteFile(next.o.NPM, []byte(script), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			res, err := next.Resolve(t.Context(), Request{Dependencies: map[string]string{test.dep: "*"}})
+			switch {
+			case test.fails != "":
+				if err == nil || !strings.Contains(err.Error(), test.fails) || !errors.As(err, new(*toolchain.SetupError)) {
+					t.Errorf("got %v, want %q", err, test.fails)
+				}
+			case err != nil:
+				t.Error(err)
+			case res.Unasked != test.unasked:
+				t.Errorf("unasked is %q, want %q", res.Unasked, test.unasked)
+			}
+			if text, err := os.ReadFile(runs); err != nil || bytes.Count(text, []byte("\n")) != test.runs {
+				t.Errorf("npm asked %q, %v, want %d times", text, err, test.runs)
+			}
+		})
 	}
 }
 

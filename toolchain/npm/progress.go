@@ -132,8 +132,8 @@ func (a *arrivals) see(name string, size int64) {
 	}
 }
 
-// answered matches what npm says about an answer of a registry.
-var answered = lazyregexp.New(`\b(?:fetch GET 200|http cache) (\S+)`)
+// answered matches what npm says about an answer of a registry, or about one that it has.
+var answered = lazyregexp.New(`\b(?:(fetch GET 200)|http cache) (\S+)`)
 
 // askedFor returns the name of the package whose versions a URL has. It is empty for another URL.
 func askedFor(text string) string {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -37,10 +38,11 @@ type workplace struct {
 
 	holder string // of the settings
 
-	reports *sparse   // nil for nobody
-	arrive  *arrivals // nil unless packages are unpacked
-	asked   int       // packages about which the registry was asked
-	stale   bool      // npm took what it had, because the registry did not answer
+	reports  *sparse       // nil for nobody
+	arrive   *arrivals     // nil unless packages are unpacked
+	asked    int           // packages about which the registry was asked
+	patience time.Duration // for a first answer, or 0 for as much as npm has
+	stale    bool          // npm took what it had, because the registry did not answer
 
 	sharing *flock.Flock // of npm's own cache; nil if the cache is in the folder
 }
@@ -193,7 +195,25 @@ func (w *workplace) run(ctx context.Context, read func(out io.Reader) error, arg
 	var text bytes.Buffer
 	out, said := &capped{to: output, left: maxOutput}, &capped{to: &text, left: maxSaid}
 	stop := w.watch(cancel)
-	cmd.Stdout, cmd.Stderr = out, io.MultiWriter(said, &listener{corrupt: func(url string) { cancel(&corruptError{url}) }, got: func(url string) {
+	heard := func() {}
+	if w.patience > 0 && !slices.Contains(args, "--offline") {
+		silence := time.AfterFunc(w.patience, func() {
+			cancel(&unreachedError{"ETIMEDOUT", fmt.Errorf("%w in %s", errSilent, w.patience)})
+		})
+		defer silence.Stop()
+		heard = func() { silence.Stop() }
+	}
+	connected := false
+	cmd.Stdout, cmd.Stderr = out, io.MultiWriter(said, &listener{corrupt: func(url string) { cancel(&corruptError{url}) }, away: func(url, code string) {
+		heard()
+		if !connected && toolchain.NPMDisconnected(code) { // npm would try three times, one package after the other
+			cancel(&unreachedError{code, fmt.Errorf("request to %s failed", printable.Short(url, 200))})
+		}
+	}, got: func(url string, fetched bool) {
+		if fetched {
+			heard()
+			connected = true
+		}
 		if name := askedFor(url); name != "" && args[0] == "install" {
 			w.asked++
 			w.reports.report(Progress{Package: name, Done: w.asked}, false)
@@ -204,9 +224,12 @@ func (w *workplace) run(ctx context.Context, read func(out io.Reader) error, arg
 		return large
 	}
 	bad, corrupt := errors.AsType[*corruptError](context.Cause(ctx))
+	away, unreached := errors.AsType[*unreachedError](context.Cause(ctx))
 	switch {
 	case corrupt:
 		return bad
+	case unreached:
+		return failed(away.code, away.err)
 	case ctx.Err() != nil:
 		return w.c.ended(ctx, steps[args[0]])
 	case out.err != nil:
@@ -278,6 +301,9 @@ type unreachedError struct {
 	code string
 	err  error
 }
+
+// errSilent means that npm got no answer while there was patience.
+var errSilent = errors.New("no answer came")
 
 func (e *unreachedError) Error() string { return e.err.Error() }
 func (e *unreachedError) Unwrap() error { return e.err }
@@ -381,7 +407,7 @@ func explain(out []byte, said string, err error) error {
 	if unpackable.MatchString(text) {
 		return badArchive("a package", first)
 	}
-	return failed(code, fmt.Errorf("%w: %s", err, printable.Short(strings.TrimSpace(text), 500)))
+	return failed(code, fmt.Errorf("%w: %s", err, printable.Short(strings.TrimRight(strings.TrimSpace(text), "."), 500)))
 }
 
 var unpackable = lazyregexp.New(`^(TAR_BAD_ARCHIVE: |zlib: |max decompression ratio exceeded)`)
