@@ -86,8 +86,24 @@ func (q *Quota) full() *abi.Error {
 
 // IsFull reports whether an error of Reserve says that q itself, and not what it is part of or another quota, had too few bytes left.
 func (q *Quota) IsFull(err error) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	e, ok := errors.AsType[*abi.Error](err)
 	return ok && e.Error() == q.full().Error()
+}
+
+// AtLeast raises the limit to so many bytes, unless it is higher.
+func (q *Quota) AtLeast(limit int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.limit = max(q.limit, limit)
+}
+
+// Limit is how many bytes the quota has in all.
+func (q *Quota) Limit() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.limit
 }
 
 // Release gives n bytes back.

@@ -166,7 +166,7 @@ func (e *Exchange) pace(ctx context.Context, decoding *decoderPlace) error {
 	held := e.client.call.held
 	for {
 		e.mu.Lock()
-		if e.wholly || e.arrivedBytes-e.read < e.client.call.size/16 || held.Free() > e.client.call.size/4 {
+		if e.wholly || e.arrivedBytes-e.read < held.Limit()/16 || held.Free() > held.Limit()/4 {
 			e.mu.Unlock()
 			return decoding.take(ctx)
 		}
@@ -211,7 +211,7 @@ func (e *Exchange) proceed() {
 }
 
 func (e *Exchange) errGone() error {
-	return abi.Errorf(abi.CodeExhausted, "bytes held for http: %d bytes, so the first %d of the body were dropped when they had been read", e.client.call.size, e.gone)
+	return abi.Errorf(abi.CodeExhausted, "bytes held for http: %d bytes, so the first %d of the body were dropped when they had been read", e.client.call.held.Limit(), e.gone)
 }
 
 // room takes held bytes. If they are not there, it drops what readers of parts have read of bodies that still arrive, and tries again.

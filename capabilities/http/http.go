@@ -56,7 +56,7 @@ type Options struct {
 	// of narrowed clients. It also bounds a single response, unless that is read in parts. A body that is far ahead of who reads
 	// it waits once a quarter of the bytes is left, so that others find room. Everything except bodies is in memory, and at most 8 MiB, and
 	// 64 MiB for all calls of the process beyond the first 64 KiB of each, of which one user has at most half of what others leave.
-	// Default 64 MiB.
+	// Default 64 MiB, or as many as the largest response that a rule takes in, at most Received. Bindings of a call share the largest default.
 	Held int64
 	// Received is how many bytes of responses one call receives in total: heads count four times, and compressed bodies count once
 	// as received and once decoded. It covers the cost of reading and decoding, which the host does outside the guest. Default 1
@@ -73,6 +73,7 @@ type Grant struct {
 	options Options
 	rules   []*compiled
 	within  [][]*compiled
+	largest int64 // response that can be held, if Held is the default
 	// err is the error of Open.
 	err error
 }
@@ -101,6 +102,7 @@ func New(o Options) (*Grant, error) {
 	o.Timeout = cmp.Or(o.Timeout, time.Minute)
 	o.Pending = cmp.Or(o.Pending, 64)
 	o.Timeouts = o.Timeouts.orDefaults()
+	byRules := o.Held == 0
 	o.Held = cmp.Or(o.Held, 64<<20)
 	o.Received = cmp.Or(o.Received, 1<<30)
 	config := &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
@@ -126,9 +128,23 @@ func New(o Options) (*Grant, error) {
 		}
 		g.within = append(g.within, bound)
 	}
+	if byRules {
+		g.largest = min(largest(g.rules), o.Received)
+		for _, set := range g.within {
+			g.largest = min(g.largest, largest(set))
+		}
+	}
 	// A grant for one call is simply dropped; its connections need not wait for their time-out.
 	runtime.AddCleanup(g, closeIdle, transports)
 	return g, nil
+}
+
+// largest is the size of the largest response that rules take in.
+func largest(rules []*compiled) (size int64) {
+	for _, r := range rules {
+		size = max(size, r.MaxResponse)
+	}
+	return size
 }
 
 func closeIdle(transports []*nethttp.Transport) {
@@ -149,7 +165,9 @@ func (g *Grant) Open(ctx context.Context) (any, error) {
 		return nil, g.err
 	}
 	sizes := sizes{g.options.Held, g.options.Received, g.options.Pending}
-	return &Client{grant: g, call: &call{ctx, abi.OfCall(ctx, sizes, func() *budget { return sizes.budget(turns.User(ctx)) })}}, nil
+	budget := abi.OfCall(ctx, sizes, func() *budget { return sizes.budget(turns.User(ctx)) })
+	budget.held.AtLeast(g.largest)
+	return &Client{grant: g, call: &call{ctx, budget}}, nil
 }
 
 // CloseIdleConnections closes connections that no exchange is using. They also close after 30 s.
@@ -174,7 +192,6 @@ type sizes struct {
 func (s sizes) budget(user string) *budget {
 	held := blob.NewQuota("bytes held for http", s.held)
 	return &budget{
-		size:     s.held,
 		held:     held,
 		memory:   blob.Quotas{held, allMemory.Part(user, "bytes of contents, heads and rules held for http", maxMemory, freeMemory)},
 		received: blob.NewQuota("bytes received by http", s.received),
@@ -185,7 +202,6 @@ func (s sizes) budget(user string) *budget {
 
 // budget is shared by all http bindings of one call.
 type budget struct {
-	size     int64 // of held
 	held     *blob.Quota
 	bodies   sync.Map    // the *Exchange of each body that arrives
 	dropping sync.Mutex  // held while room drops; taken before the mutex of an Exchange

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	nethttp "net/http"
 	"sync"
@@ -246,5 +248,66 @@ func TestBodiesOfAnySize(t *testing.T) {
 				t.Errorf("%d bytes are free at the end", free)
 			}
 		})
+	}
+}
+
+// A body as large as a rule takes in is held whole, also to be sent on, and bindings of a call share the room for the largest.
+func TestWholeBodyOfTheRule(t *testing.T) {
+	t.Parallel()
+	ctx := abi.WithCall(t.Context())
+	large := Rule{Host: "a.example", Methods: []string{"GET"}, MaxResponse: 100 * mib}
+	small := large
+	small.Host, small.MaxResponse = "b.example", 0
+	l := &larges{mib: map[string]int64{"/90": 90, "/15": 15}}
+	open := func(o Options) *Client {
+		t.Helper()
+		o.Transport, o.TempDir = l, t.TempDir()
+		grant, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := grant.Open(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.(*Client)
+	}
+	whole := func(c *Client, url string) error {
+		t.Helper()
+		e, err := c.Start(ctx, Request{Method: "GET", URL: url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := e.Blob(ctx, nil)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(numberedAt(0, int(body.Size(ctx))))
+		if got := body.Digest(ctx); got != fmt.Sprintf("sha256:%x", sum) {
+			t.Errorf("%s has other bytes: %s", url, got)
+		}
+		return errors.Join(body.Close(), e.Close())
+	}
+	first, second := open(Options{Rules: []Rule{small}}), open(Options{Rules: []Rule{large}})
+	for _, c := range []*Client{first, second} {
+		if limit := c.call.held.Limit(); limit != 100*mib {
+			t.Errorf("%d bytes can be held", limit)
+		}
+	}
+	if err := errors.Join(whole(second, "https://a.example/90"), whole(first, "https://b.example/15")); err != nil {
+		t.Error(err)
+	}
+	for name, o := range map[string]Options{
+		"a bound of the program":      {Rules: []Rule{large}, Held: 80 * mib},
+		"a bound on what is received": {Rules: []Rule{large}, Received: 80 * mib},
+		"a ceiling":                   {Rules: []Rule{large}, Received: 99 * mib, Within: [][]Rule{{{Host: "a.example", Methods: []string{"GET"}, MaxResponse: 80 * mib}}}},
+	} {
+		c := open(o)
+		if limit := c.call.held.Limit(); limit > 80*mib {
+			t.Errorf("%s: %d bytes can be held", name, limit)
+		}
+		if err := whole(c, "https://a.example/90"); !errors.Is(err, abi.ErrExhausted) && !errors.Is(err, abi.ErrTooLarge) {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
