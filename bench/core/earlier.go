@@ -66,6 +66,32 @@ func (r *reviser) round(counts bool) error {
 	return nil
 }
 
+// inTurns starts two processes, and has them make rounds in turns. Both have ended when it returns.
+func inTurns(ctx context.Context, now *reviser, after string, old *reviser, before string) (err error) {
+	ctx, kill := context.WithCancel(ctx)
+	defer kill()
+	for _, r := range []struct {
+		*reviser
+		program string
+	}{{now, after}, {old, before}} {
+		if err := r.start(ctx, r.program); err != nil {
+			return err
+		}
+		defer func() {
+			if err != nil {
+				kill()
+			}
+			err = errors.Join(err, r.close())
+		}()
+	}
+	for n := range 11 {
+		if err := errors.Join(now.round(n > 0), old.round(n > 0)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (r *reviser) close() error { return errors.Join(r.in.Close(), r.cmd.Wait()) }
 
 // measureEarlier compares this version with an earlier revision, in turns: calls that wait took a thread each in it.
@@ -105,19 +131,11 @@ func measureEarlier(ctx context.Context, b *bench, _ *subject) (err error) {
 	var cold, web, late, rates [2]measure.Series
 	for range b.rounds(10) {
 		now, old := &reviser{caches: filepath.Join(b.dir, "caches-after"), packages: b.packages}, &reviser{caches: filepath.Join(b.dir, "caches-before"), packages: packages}
-		if err := errors.Join(now.start(ctx, after), old.start(ctx, before)); err != nil {
+		if err := inTurns(ctx, now, after, old, before); err != nil {
 			return err
-		}
-		for n := range 11 {
-			if err := errors.Join(now.round(n > 0), old.round(n > 0)); err != nil {
-				return err
-			}
 		}
 		for i, r := range []*reviser{now, old} {
 			cold[i], web[i], late[i], rates[i] = append(cold[i], r.cold), append(web[i], r.web), append(late[i], r.late), append(rates[i], r.rates)
-			if err := r.close(); err != nil {
-				return err
-			}
 		}
 	}
 	b.add(row{Key: "earlier_cold_ratio", What: fmt.Sprintf("a call that never waits / the same at %s", b.earlier), AtMost: 1.02}.ratio(cold[0], cold[1]))
