@@ -341,6 +341,17 @@ var defines = map[string]string{
 	"import.meta.url": `"file:///index.js"`, "import.meta.dirname": `"/"`, "import.meta.filename": `"/index.js"`, "__dirname": `"/"`, "__filename": `"/index.js"`,
 }
 
+// places are those of defines that say where code is, for code that is not bundled.
+func places() map[string]string {
+	found := make(map[string]string)
+	for name, text := range defines {
+		if strings.HasPrefix(name, "import.meta.") || strings.HasPrefix(name, "__") {
+			found[name] = text
+		}
+	}
+	return found
+}
+
 func (b *bundler) setup(build api.PluginBuild) {
 	build.OnResolve(api.OnResolveOptions{Filter: ".*"}, b.onResolve)
 	build.OnLoad(api.OnLoadOptions{Filter: ".*"}, b.onLoad)

@@ -231,7 +231,7 @@ const (
 // character keeps its place. ok is false for other programs.
 func (p Program) erase(ctx context.Context) (code string, ok bool, err error) {
 	typed := strings.HasSuffix(p.Name, ".ts")
-	if p.above == 0 || len(p.Text) > maxErased || !typed && !strings.HasSuffix(p.Name, ".js") || strings.Contains(p.Text, stackMapMark) {
+	if p.above == 0 || len(p.Text) > maxErased || !typed && !strings.HasSuffix(p.Name, ".js") || strings.Contains(p.Text, stackMapMark) || strings.Contains(p.Text, "import.meta") {
 		return "", false, nil
 	}
 	began, body := time.Now(), p.Text[len(bodyHead):len(p.Text)-len(bodyTail)]
@@ -395,7 +395,7 @@ func (p Program) transformInside(sourceMap api.SourceMap) (api.TransformResult, 
 	r := api.Transform(p.Text+noSourceMap, api.TransformOptions{
 		Loader: loaders[path.Ext(p.Name)], Sourcefile: p.Name, Format: api.FormatESModule, Platform: api.PlatformNeutral, Target: api.ESNext,
 		Supported: map[string]bool{"decorators": false}, MinifyWhitespace: true, Banner: "//", LegalComments: api.LegalCommentsNone,
-		Sourcemap: sourceMap, SourcesContent: api.SourcesContentExclude, JSX: api.JSXAutomatic, LogLevel: api.LogLevelSilent,
+		Define: places(), Sourcemap: sourceMap, SourcesContent: api.SourcesContentExclude, JSX: api.JSXAutomatic, LogLevel: api.LogLevelSilent,
 	})
 	if len(r.Errors) > 0 {
 		return api.TransformResult{}, &BuildError{problemsOf(r.Errors)}

@@ -71,7 +71,7 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 		defer func() { err = errors.Join(err, evaluator.Close()) }()
-		request := host.Request{Tool: toolchain.BodyTool, Input: input, Limits: limits, Env: env}
+		request := host.Request{Tool: toolchain.BodyTool, Extension: program.Name, Input: input, Limits: limits, Env: env}
 		output, err := c.call(ctx, s, e.session, c.recorded(evaluator.Wasm()), bindings, request,
 			func(ctx context.Context, r host.Request) (host.Result, error) {
 				result, err := evaluator.Do(ctx, program, r)

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/stilehost/stile/extension/project"
 )
 
 type completionCommand struct {
@@ -176,19 +178,30 @@ func argumentAt(at *kong.Node, place int) *kong.Value {
 }
 
 // valuesOf returns the values of a flag or an argument that begin with a word: those it can have, or names in STILE_HOME.
-func valuesOf(ctx context.Context, v *kong.Value, word string) (found []completed) {
+func valuesOf(ctx context.Context, v *kong.Value, word string) []completed {
 	if v.Enum != "" {
-		for one := range strings.SplitSeq(v.Enum, ",") {
-			if strings.HasPrefix(one, word) {
-				found = append(found, completed{one, ""})
-			}
-		}
-		return found
+		return beginning(strings.Split(v.Enum, ","), word)
 	}
-	if kind := v.Tag.Get("complete"); kind != "" {
+	switch kind := v.Tag.Get("complete"); kind {
+	case "":
+	case "language":
+		return beginning(project.Languages(), word)
+	case "template":
+		return beginning(project.Templates("typescript"), word) // which has all that the others have
+	default:
 		return namesOf(ctx, kind, word)
 	}
 	return nil
+}
+
+// beginning returns those that begin with a word.
+func beginning(all []string, word string) (found []completed) {
+	for _, one := range all {
+		if strings.HasPrefix(one, word) {
+			found = append(found, completed{one, ""})
+		}
+	}
+	return found
 }
 
 // takesValue returns the value of a flag that needs the next word, or nil.

@@ -82,6 +82,8 @@ func TestCompleteNames(t *testing.T) {
 		"ext promote asks --to s":   "shared",
 		"ext list --color ":         "auto always never",
 		"completion ":               "bash zsh fish",
+		"new x --template ":         "basic http notes npm multi-file tests",
+		"new x --language=py":       "--language=python",
 		"ext show %":                "",
 		"ext show 'OR'1":            "",
 	} {

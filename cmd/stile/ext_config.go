@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/stilehost/stile/extension"
@@ -48,10 +49,14 @@ func (c *extConfig) Run(ctx context.Context, s *streams) error {
 		}
 	case "set", "unset":
 		if n == 0 {
-			return usagef("%s takes vars: stile ext config %s %[1]s %s", c.Action, line(c.Name, 64), map[string]string{"set": "NAME=VALUE", "unset": "NAME"}[c.Action])
+			return usagef("%s takes vars: stile ext config %s %[1]s %[3]s", c.Action, line(c.Name, 64), map[string]string{"set": "NAME=VALUE", "unset": "NAME"}[c.Action])
 		}
 	default:
-		return usagef("%s is not list, get, set or unset", line(c.Action, 64))
+		swapped := ""
+		if slices.Contains([]string{"list", "get", "set", "unset"}, c.Name) {
+			swapped = fmt.Sprintf("; the name comes first: stile ext config %s %s", line(c.Action, 64), c.Name)
+		}
+		return usagef("%s is not list, get, set or unset%s", line(c.Action, 64), swapped)
 	}
 	return withExtensions(ctx, s, func(e *extensions) error {
 		scope, err := c.scope(e.settings)

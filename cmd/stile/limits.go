@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -58,6 +59,9 @@ func parseLimits(pairs []string) (host.Limits, error) {
 	for _, pair := range pairs {
 		name, value, _ := strings.Cut(pair, "=")
 		err := fmt.Errorf("there is no limit %q; there are %s", name, strings.Join(limitNames(), ", "))
+		if name == "stack" {
+			err = errors.New("the stack has one size for all calls: functions nest about 5,000 deep, async ones 2,700. The limits cpu and memory bound a recursion, too")
+		}
 		if i := slices.Index(limitNames(), name); i >= 0 {
 			err = callLimits[i].set(&all, value)
 		}

@@ -219,6 +219,8 @@ func misuse(err error) error {
 	text = badNumber.ReplaceAllString(text, "$1 is not a whole number")
 	if name, ok := strings.CutPrefix(text, "unexpected argument "); ok && command == "stile" {
 		text = "there is no command " + name
+	} else if ok && command == "stile ext call" {
+		text += "; the tool is one word, EXTENSION_TOOL"
 	}
 	return usagef("%s; see %s --help", text, command)
 }

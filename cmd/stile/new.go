@@ -17,8 +17,8 @@ import (
 
 type newCommand struct {
 	Name     string `arg:"" help:"Name of the extension, and of the folder to make here."`
-	Language string `short:"l" default:"typescript" help:"rust, go, c, python, javascript or typescript. Default: ${default}."`
-	Template string `short:"t" default:"basic" help:"What the project begins with: basic, and in TypeScript also http, notes, npm, multi-file or tests. Default: ${default}."`
+	Language string `short:"l" complete:"language" default:"typescript" help:"rust, go, c, python, javascript or typescript. Default: ${default}."`
+	Template string `short:"t" complete:"template" default:"basic" help:"What the project begins with: basic, and in TypeScript also http, notes, npm, multi-file or tests. Default: ${default}."`
 	JSON     bool   `name:"json" help:"Print the files and the commands as JSON."`
 }
 

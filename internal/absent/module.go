@@ -12,10 +12,12 @@ import (
 var modules = sync.OnceValue(func() map[string]string {
 	remedies := make(map[string]string)
 	for remedy, names := range map[string]string{
-		"network access is a capability: use an http binding, such as env.api.fetch(url)":                                                                                      "http https http2 net tls dgram dns dns/promises inspector inspector/promises",
+		"network access is a capability: use an http binding, such as env.api.fetch(url)":                                                                                      "http https http2 net tls dgram dns dns/promises",
 		`an extension starts no processes: ask for a sandbox, which runs commands in a container ("bindings": {"box": {"sandbox": {"image": "host"}}}, then env.box.run(...))`: "child_process",
 		"an extension starts no processes or threads: await in one call, or call another tool through env.NAME of kind tools":                                                  "cluster worker_threads repl",
-		"there is no process or machine to ask: pass what is needed as the tool's input":                                                                                       "v8 vm wasi trace_events readline readline/promises domain constants",
+		"there is no process or machine to ask: pass what is needed as the tool's input":                                                                                       "v8 wasi trace_events domain constants inspector inspector/promises",
+		"eval and new Function run code here; code that comes with a call runs apart, through a binding of the kind code":                                                      "vm",
+		"there is no terminal to read: pass what is needed as the tool's input, or read lines of a file with env.NAME.readLines of a workspace":                                "readline readline/promises",
 		"what is imported is bundled: write import or require with the name as a string":                                                                                       "module",
 		"only path and path/posix are there: paths are separated by /":                                                                                                         "path/win32",
 		"give tests in the manifest: see docs/manifest.md":                                                                                                                     "test test/reporters",
