@@ -54,11 +54,11 @@ var parts = []part{
 	{name: "multibyte", words: legacyWords("big5", "euc", "gbk", "gb18030", "gb2312", "shift_jis", "sjis", "shift", "2022", "ms932", "windows")},
 }
 
-// legacyWords lead to encodings of TextDecoder: words of their labels, and those of code that gets a label from elsewhere.
+// legacyWords lead to encodings of TextDecoder and TextDecoderStream: words of their labels, and those of code that gets a label from elsewhere.
 func legacyWords(words ...string) []string {
 	var all []string
-	for _, word := range append(words, "charset", "encoding", "contentType") {
-		all = append(all, "TextDecoder "+word)
+	for _, word := range append(words, "charset", "encoding", "contentType", "label") {
+		all = append(all, "TextDecoder "+word, "TextDecoderStream "+word)
 	}
 	return all
 }

@@ -54,6 +54,18 @@ func TestPartsOf(t *testing.T) {
 	}
 }
 
+// Labels of encodings lead to these, for the stream as for the decoder.
+func TestPartsOfEncodings(t *testing.T) {
+	for text, want := range map[string]bool{
+		"new TextDecoderStream('shift_jis')": true, "new TextDecoder('euc-kr')": true, "body.pipeThrough(new TextDecoderStream(label))": true, "new TextDecoder()": false, "new TextDecoderStream('utf-8')": false,
+	} {
+		found := partsFor(func(word string) bool { return hasWord(text, word) })
+		if got := slices.ContainsFunc(found, func(p part) bool { return p.name == "multibyte" }); got != want {
+			t.Errorf("%s: got %t, want %t", text, got, want)
+		}
+	}
+}
+
 // Code that names none of a part's words has the image that it has without parts, built or evaluated; other code has the part.
 func TestPartsAreOnDemand(t *testing.T) {
 	cacheDir, keyDir := cachetest.Dirs(t)

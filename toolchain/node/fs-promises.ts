@@ -22,6 +22,16 @@ export class FileHandle {
   sync = async () => {};
   datasync = async () => {};
   close = async () => files.close(this.fd);
+  /** The lines of the rest of the file. Behind the last one, or when the reader stops, the handle is closed. */
+  async *readLines(): AsyncGenerator<string> {
+    try {
+      const lines = String(await this.readFile("utf8")).split(/\r?\n/);
+      if (lines.at(-1) === "") lines.pop();
+      yield* lines;
+    } finally {
+      await this.close();
+    }
+  }
   [Symbol.asyncDispose] = () => this.close();
 }
 

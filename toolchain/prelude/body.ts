@@ -58,8 +58,8 @@ export function given(body: BodyInit | null | undefined): Content | undefined {
 }
 
 // Which limit a body reaches: the rule has the first, and only text the second.
-const limit = 'a response has at most 16 MiB, or "maxResponse" of its rule';
-const textLimit = `${limit}, and a text at most 16 MiB: blob() and body take more`;
+const limit = 'the limit is "maxResponse" of the http rule, 16 MiB without it: write "maxResponse": N there, or max-response=N in --bind';
+const textLimit = `${limit}. A text has at most 16 MiB: blob() and body take more`;
 
 const unlimited = 0xffff_ffff_ffff_ffffn;
 

@@ -96,6 +96,12 @@ export default async function (_: unknown, env: any): Promise<null> {
   await handle.write("z");
   equal([await handle.readFile("utf8"), (await handle.read({ position: 0 })).bytesRead, (await handle.stat()).size], ["", 3, 3]);
   await handle.close();
+  await promises.writeFile("/data/lines", "a\r\n\nb\n");
+  const lined = await promises.open("/data/lines");
+  const lines: string[] = [];
+  for await (const line of lined.readLines()) lines.push(line);
+  equal(lines, ["a", "", "b"]);
+  await rejects(lined.close(), { code: "EBADF" });
 
   equal(await promisify(fs.readFile as any)("/data/fd", "utf8"), "aXz");
   const found = await new Promise((resolve) => fs.stat("/none", (error: any, stats: any) => resolve([error.code, stats])));
