@@ -22,10 +22,10 @@ func TestMissingMethod(t *testing.T) {
 		{"in a callback", `return ["a"].map((x) => env.notes.exists(x))`, "env.notes.exists is not a function" + notes},
 		{"as a callback", `return ["a"].map(env.notes.exists)`, "env.notes.exists is not a function" + notes},
 		{"with calls in its arguments", `const f = (x) => x; return env.notes.exists(f(1), await f(2), f("x".repeat(3)))`, "env.notes.exists is not a function" + notes},
-		{"a derived handle", `return env.notes.readOnly().exists("a")`, "the workspace.exists is not a function" + notes},
+		{"a derived handle", `return env.notes.readOnly().exists("a")`, "exists is not a function" + notes},
 		{"caught", `try { env.notes.exists() } catch (e) { return e.message.slice(0, 34) }`, `"env.notes.exists is not a function"`},
-		{"a response", `return new Response("a").txt()`, "the response or request.txt is not a function; a response or request has: "},
-		{"a Blob", `return new Blob(["a"]).json()`, "the Blob.json is not a function; a Blob has: size, type, text, "},
+		{"a response", `return new Response("a").txt()`, "TypeError: txt is not a function; a response or request has: "},
+		{"a Blob", `return new Blob(["a"]).json()`, "TypeError: json is not a function; a Blob has: size, type, text, "},
 		{"a name that is nearly right", `return env.notess.read("a")`, "UnboundError: env.notess is not bound (bound: notes, store); did you mean env.notes?"},
 		{"a name that is nothing like it", `return env.github.read("a")`, "UnboundError: env.github is not bound (bound: notes, store)"},
 

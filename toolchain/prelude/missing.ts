@@ -44,9 +44,9 @@ function lacking(what: string): object {
   const made = new Proxy({}, {
     get(target: object, key, object) {
       if (key in target || typeof key === "symbol" || probes.has(key)) return Reflect.get(target, key, object);
-      const from = nameOf(object) ?? what.replace(/^an? /, "the ");
+      const from = nameOf(object) ?? (/^an? /.test(what) ? "" : what); // without a name of its own, what it has says what it is
       const place = placeOfReader();
-      last = place && { name: `${from}.${key}`, has: `${what} has: ${members(object).join(", ")}`, place };
+      last = place && { name: from ? `${from}.${key}` : key, has: `${what} has: ${members(object).join(", ")}`, place };
       return undefined;
     },
   });
