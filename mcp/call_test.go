@@ -492,4 +492,11 @@ func TestToolProgress(t *testing.T) {
 	if most := int(time.Since(began)/(100*time.Millisecond)) + 2; n < 2 || n > most {
 		t.Errorf("%d reports, want 2 to %d", n, most)
 	}
+	p.Name, p.Arguments = "code_run", object{"code": `env.console.progress(3, 4, "nearly"); return 1`}
+	if r, err := c.CallTool(t.Context(), p); err != nil || r.IsError {
+		t.Fatal(text(r), err)
+	}
+	if of := soon(t, c.passed, "the report of code"); of.Progress != 3 || of.Total != 4 || of.Message != "nearly" {
+		t.Errorf("got %+v", of)
+	}
 }

@@ -2,11 +2,15 @@ package mcp
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/internal/turns"
@@ -44,6 +48,19 @@ func TestCodeRun(t *testing.T) {
 	}
 	if got := does[codeOutput](c, "code_run", object{"code": `console.log("a", 1); console.error("b"); return 1;`}); strings.Join(got.Logs, "|") != "info: a 1|error: b" {
 		t.Errorf("got %q", got.Logs)
+	}
+	const dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+	shown := c.tool("code_run", object{"code": `console.log("drawn"); return new Blob([Uint8Array.from(atob("` + dot + `"), (c) => c.charCodeAt(0))], { type: "image/png" })`})
+	image, isImage := shown.Content[0].(*sdk.ImageContent)
+	if !isImage || base64.StdEncoding.EncodeToString(image.Data) != dot || image.MIMEType != "image/png" {
+		t.Errorf("got %+v", shown.Content)
+	}
+	if beside, err := json.Marshal(shown.StructuredContent); err != nil || !strings.Contains(string(beside), `"logs":["info: drawn"]`) || strings.Contains(string(beside)+text(shown), dot) {
+		t.Errorf("beside it is %s, %q, %v", beside, text(shown), err)
+	}
+	file := c.tool("code_run", object{"code": `return new Blob(["a,b"], { type: "text/csv" })`})
+	if link, ok := file.Content[0].(*sdk.ResourceLink); !ok || link.MIMEType != "text/csv" {
+		t.Errorf("got %+v", file.Content)
 	}
 	for _, run := range []struct {
 		name, code, kind string

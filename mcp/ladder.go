@@ -22,7 +22,7 @@ import (
 	"github.com/stilehost/stile/toolchain/npm"
 )
 
-const codeDescription = `Runs TypeScript once, in a fresh sandbox. code is the body of an async function: input is in scope, so are tools and env, and what it returns is the result, as JSON.
+const codeDescription = `Runs TypeScript once, in a fresh sandbox. code is the body of an async function: input is in scope, so are tools and env, and what it returns is the result, as JSON; a Blob is shown as the picture or file that it is.
 e.g. code: "const ns: number[] = input.ns; return ns.reduce((a, b) => a + b, 0) / ns.length;", input: {"ns": [1, 2, 6]}
 tools are all tools that you can call, extensions' own names first: "return (await tools.github.list_issues({ repo: 'a/b' })).length;" calls github_list_issues with the bindings that were approved for it.
 env.workspace has your own files: "await env.workspace.write('a.txt', text); return env.workspace.list();"
@@ -176,9 +176,11 @@ func (e *endpoint) climber(tool *sdk.Tool) sdk.ToolHandler {
 	}
 }
 
-// defaults are the capabilities that a call has without asking, with the log of this request.
+// defaults are the capabilities that a call has without asking, with the log and the progress of this request.
 func (r *request) defaults(ctx context.Context) (host.Env, error) {
-	return extension.NewState("", r.log(ctx)).Env(ctx, extension.Defaults(r.options.Manager.Kinds())) // these bindings keep nothing
+	state := extension.NewState("", r.log(ctx)) // these bindings keep nothing
+	state.Progress = r.reported(ctx)
+	return state.Env(ctx, extension.Defaults(r.options.Manager.Kinds()))
 }
 
 // failOnLadder reports a failure of a tool that Stile has written: its stack says nothing to a model, and no manifest would allow more.
@@ -286,5 +288,22 @@ func (r *request) runCode(ctx context.Context, in codeInput) (*sdk.CallToolResul
 		}
 		return nil, err
 	}
-	return r.answer(codeOutput{json.RawMessage(result.Output), r.logs.last(), milliseconds(result.Usage.CPU)})
+	return r.ran(result)
+}
+
+// shownBeside takes the place of what code returned where that is content.
+const shownBeside = "shown as content"
+
+// ran answers what code returned: pictures, sounds and files as such, beside the rest of the answer, and anything else as JSON in it.
+func (r *request) ran(result host.Result) (*sdk.CallToolResult, error) {
+	output := codeOutput{json.RawMessage(result.Output), r.logs.last(), milliseconds(result.Usage.CPU)}
+	content := contentOf(result.Output, r.options.MaxOutput, r.keepFile)
+	if content != nil {
+		output.Result = shownBeside
+	}
+	answer, err := r.answer(output)
+	if err == nil {
+		answer.Content = append(content, answer.Content...)
+	}
+	return answer, err
 }
