@@ -37,26 +37,31 @@ func (r *reader) vars(n *jsonform.Node) []Var {
 	var all []Var
 	size := 0
 	for _, m := range members {
-		if problem := VarNameProblem(m.Key); problem != "" {
-			r.FailAt(m.Offset, m.Value.Path(), `a lower-case name, like "team"`, "%s %s", jsonform.Quote(m.Key), problem)
-			return nil
-		}
-		v := formfield.Read(r.Reader, m.Key, m.Value)
-		if r.Err != nil {
-			return nil
-		}
-		if (v.Type == formfield.String || v.Type == formfield.Array) && formfield.Secret(m.Key) {
-			r.FailAt(m.Offset, m.Value.Path(), `a credential of an http binding, which the code never sees`, "%s sounds like a secret, and vars are not secret", jsonform.Quote(m.Key))
-			return nil
-		}
-		if size += len(v.Default); size > MaxVarBytes {
+		v := r.newVar(m)
+		if size += len(v.Default); r.Err == nil && size > MaxVarBytes {
 			r.Fail(m.Value, fmt.Sprintf("defaults of at most %d bytes", MaxVarBytes), "the defaults are too large")
+			return nil
+		}
+		r.next()
+		if r.Err != nil {
 			return nil
 		}
 		all = append(all, v)
 	}
 	slices.SortFunc(all, func(a, b Var) int { return strings.Compare(a.Name, b.Name) })
 	return all
+}
+
+// newVar reads one of them.
+func (r *reader) newVar(m jsonform.Member) (v Var) {
+	if problem := VarNameProblem(m.Key); problem != "" {
+		r.FailAt(m.Offset, m.Value.Path(), `a lower-case name, like "team"`, "%s %s", jsonform.Quote(m.Key), problem)
+		return v
+	}
+	if v = formfield.Read(r.Reader, m.Key, m.Value); r.Err == nil && (v.Type == formfield.String || v.Type == formfield.Array) && formfield.Secret(m.Key) {
+		r.FailAt(m.Offset, m.Value.Path(), `a credential of an http binding, which the code never sees`, "%s sounds like a secret, and vars are not secret", jsonform.Quote(m.Key))
+	}
+	return v
 }
 
 // VarNameProblem says why a var cannot have a name, or returns nothing.

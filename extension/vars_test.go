@@ -2,6 +2,7 @@ package extension
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -103,5 +104,22 @@ func TestParseVar(t *testing.T) {
 		if _, value, err := ParseVar(nil, given); err != nil || string(value) != want {
 			t.Errorf("without a manifest, %s: got %s, %v", given, value, err)
 		}
+	}
+}
+
+// All vars that are wrong are named at once, and no var is there then.
+func TestManyWrongVars(t *testing.T) {
+	_, err := Parse([]byte(with(`"vars": {"a": {"type": "string", "default": 5}, "b": {"type": "object"}, "good": {"type": "boolean"}, "api_token": {"type": "string"}, "X": {"type": "string"}, "c": {}}`)))
+	wrong, ok := errors.AsType[*ManifestError](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	var places []string
+	for _, p := range wrong.Problems() {
+		place, _, _ := strings.Cut(p.Text, ": ")
+		places = append(places, place)
+	}
+	if got, want := strings.Join(places, " "), "vars.a.default vars.b.type vars.api_token vars.X vars.c"; got != want || wrong.Bound || len(wrong.Partial.Vars) > 0 {
+		t.Errorf("problems at %s, want %s; bound %t, vars %v", got, want, wrong.Bound, wrong.Partial.Vars)
 	}
 }
