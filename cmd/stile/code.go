@@ -44,6 +44,9 @@ func (c *codeCommand) Run(ctx context.Context, s *streams) error {
 	if c.File == "-" && c.Input == "-" {
 		return usagef("stdin cannot be both the code and its input; give one of them in a file or a flag")
 	}
+	if err := c.ready(); err != nil {
+		return err
+	}
 	_, bindings, err := c.bindings()
 	if err != nil {
 		return err

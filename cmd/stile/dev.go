@@ -53,6 +53,9 @@ Examples:
 
 // Run implements the command.
 func (c *devCommand) Run(ctx context.Context, s *streams) (err error) {
+	if err := c.ready(); err != nil {
+		return err
+	}
 	if c.Output != "" && sameFile(entryOf(c.File), c.Output) {
 		return usagef("%s is the source itself; name another output file", c.Output)
 	}

@@ -39,6 +39,9 @@ Examples:
 
 // Run implements the command.
 func (c *extCall) Run(ctx context.Context, s *streams) error {
+	if err := c.ready(); err != nil {
+		return err
+	}
 	return c.forCall(ctx, s, c.inputFlags, func(e *extensions, viewer lifecycle.Viewer, limits host.Limits, input []byte) error {
 		by, err := e.author()
 		if err != nil {

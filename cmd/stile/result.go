@@ -18,6 +18,23 @@ type outputFlag struct {
 	Output string `short:"o" placeholder:"FILE" help:"Write the result to a file instead of stdout: a picture, sound or file as its bytes, and anything else as JSON. Several get numbers, as in chart-1.png and chart-2.png. In a folder (out/ makes one), each gets its own name, and nothing is replaced. Texts beside them are still printed."`
 }
 
+// ready refuses an output that cannot be written, before a call has effects.
+func (f outputFlag) ready() error {
+	if f.Output == "" || os.IsPathSeparator(f.Output[len(f.Output)-1]) {
+		return nil
+	}
+	if info, err := os.Stat(f.Output); err == nil && info.IsDir() {
+		return nil
+	}
+	if err := regular(f.Output); err != nil {
+		return err
+	}
+	if info, err := os.Stat(filepath.Dir(f.Output)); err != nil || !info.IsDir() {
+		return usagef("--output %s: there is no folder %s; make it, or name another file", line(f.Output, 200), line(filepath.Dir(f.Output), 200))
+	}
+	return nil
+}
+
 // result prints or writes the result of a tool. A terminal is told of pictures, sounds and files; anything else gets JSON. What cannot be
 // written is printed as JSON, because the call may have been expensive.
 func (f outputFlag) result(s *streams, output []byte) error {

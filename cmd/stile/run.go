@@ -167,6 +167,9 @@ func specForms() string {
 // Run implements the command.
 func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	c.File = entryOf(c.File)
+	if err := c.ready(); err != nil {
+		return err
+	}
 	p, err := prepare(c.File, c.callFlags, c.sourceFlags)
 	if err != nil {
 		return err
