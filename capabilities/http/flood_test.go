@@ -3,6 +3,7 @@ package http
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -10,6 +11,7 @@ import (
 	nethttp "net/http"
 	"net/http/httptest"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -80,7 +82,12 @@ func TestServerThatReadsNothing(t *testing.T) {
 	certified.Config.ErrorLog = log.New(io.Discard, "", 0)
 	certified.StartTLS()
 	defer certified.Close()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	// Set before there are connections, so that few answers fit on the way.
+	small := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
+		failed := raw.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) })
+		return errors.Join(err, failed)
+	}}
+	listener, err := small.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +100,6 @@ func TestServerThatReadsNothing(t *testing.T) {
 			return
 		}
 		defer func() { _ = conn.Close() }()
-		_ = conn.(*net.TCPConn).SetReadBuffer(4096)
 		secure := tls.Server(conn, &tls.Config{Certificates: certified.TLS.Certificates, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12})
 		if _, err := secure.Read(make([]byte, 1)); err != nil {
 			return
