@@ -50,6 +50,7 @@ const (
 	CodeConflict
 	CodeInvalid
 	CodeUnavailable
+	CodeInterrupted
 )
 
 // Error is the variant `error` of stile:capability/types: the errors of a capability's operations. errors.Is compares it by Code, so
@@ -74,12 +75,13 @@ var (
 	ErrConflict      = &Error{Code: CodeConflict}
 	ErrInvalid       = &Error{Code: CodeInvalid}
 	ErrUnavailable   = &Error{Code: CodeUnavailable}
+	ErrInterrupted   = &Error{Code: CodeInterrupted}
 )
 
 var codeText = [...]string{
 	CodeDenied: "denied", CodeRevoked: "revoked", CodeExpired: "expired", CodeExhausted: "exhausted",
 	CodeTimedOut: "timed out", CodeTooLarge: "too large", CodeNotFound: "not found",
-	CodeAlreadyExists: "already exists", CodeConflict: "conflict", CodeInvalid: "invalid", CodeUnavailable: "unavailable",
+	CodeAlreadyExists: "already exists", CodeConflict: "conflict", CodeInvalid: "invalid", CodeUnavailable: "unavailable", CodeInterrupted: "interrupted",
 }
 
 // Errorf returns an error with a code that carries text.

@@ -14,6 +14,7 @@ type Pollable struct {
 	done    chan struct{} // nil until Done
 	notify  list.List     // of func(), to call; not used once ready
 	dropped func()        // nil once called
+	wait    *Wait
 }
 
 // IsPollable reports whether t is a handle of a pollable, of the version that the host implements.
@@ -27,6 +28,21 @@ func Ready() *Pollable { return &Pollable{ready: true} }
 // NewPollable returns a pollable that is not ready and that nobody else gets. dropped is called once, when the guest drops its handle or
 // its call ends.
 func NewPollable(dropped func()) *Pollable { return &Pollable{dropped: dropped} }
+
+// Lasts sets what makes the pollable ready, so that a durable call that waits for it can sleep. It returns the pollable, and comes before anybody
+// else has it.
+func (p *Pollable) Lasts(w Wait) *Pollable {
+	p.wait = &w
+	return p
+}
+
+// Lasting returns what Lasts was given. It reports false without it.
+func (p *Pollable) Lasting() (w Wait, ok bool) {
+	if p.wait == nil {
+		return Wait{}, false
+	}
+	return *p.wait, true
+}
 
 // Close says that nobody can wait for the pollable any more. It always returns nil.
 func (p *Pollable) Close() error {

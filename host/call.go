@@ -44,6 +44,9 @@ type call struct {
 	world   *world      // nil until the guest uses WASI
 	record  *record     // nil if nothing is recorded
 	replay  *player     // answers instead of capabilities; nil in an ordinary call
+	journal *journal    // of a durable call; otherwise nil
+	opened  map[string][]byte // states of bindings of a durable call, until they are opened again
+	awake   time.Duration     // how long the call was awake before it last slept
 	spent   func()      // ends ctx if an operation uses up the processor time
 	stepping
 	clock  phaseClock
@@ -150,6 +153,9 @@ func (c *call) begin(r *running) error {
 	}
 	c.request = request
 	c.observe, c.idle, c.record, c.replay = request.Observe, request.Idle, request.record, request.replay
+	if d := request.Durable; d != nil {
+		c.journal = &journal{Durable: d, rest: d.Log}
+	}
 	c.handles = handles{open: map[abi.Rep]*handle{}, next: abi.Rep(recordedEnv), limit: c.limits.Handles}
 	c.spent = func() { over(wasmtime.ErrCPU) }
 	if r.export.index == of.call.index && of.Stepwise() && !h.options.WholeCalls {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,9 @@ type binding struct {
 	lease          *lease // a lease of the grants, once it was requested
 	value          any
 	implementation implementation
+	// made and dead are as in handle.
+	made *derivation
+	dead *abi.Error
 }
 
 // size returns how many bytes a value takes that the guest put into an env. What has to be closed counts with the call, which keeps it even
@@ -62,10 +66,16 @@ func (c *call) open(b *binding, resource *abi.Resource) error {
 		b.value = d.value
 	} else if o, ok := b.capability.(abi.Opener); ok {
 		var err, cancelled error
-		if isQuick(o, "get") {
-			b.value, err = o.Open(c.under(b.lease))
+		open := o.Open
+		if state, ok := c.opened[b.name]; ok {
+			if r, ok := o.(abi.Reopener); ok {
+				open = func(ctx context.Context) (any, error) { return r.Reopen(ctx, state) }
+			}
+		}
+		if isQuick(o, "get") || c.store == nil {
+			b.value, err = open(c.under(b.lease))
 		} else {
-			cancelled = c.store.Blocking(func() { b.value, err = o.Open(c.under(b.lease)) })
+			cancelled = c.store.Blocking(func() { b.value, err = open(c.under(b.lease)) })
 		}
 		if err != nil {
 			return fmt.Errorf("open binding %q: %w", b.name, err)
@@ -104,6 +114,9 @@ func (c *call) getBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 			Operation: "use as " + f.Interface.Name, Reason: "the binding is of " + b.interfaceName,
 		})))
 	}
+	if b.dead != nil {
+		return c.errResult(f.Result, b.dead)
+	}
 	resource := f.Result.Ok.Resource
 	if b.lease == nil && b.grants != nil {
 		if b.lease, err = c.leaseOf(b.grants); err != nil {
@@ -124,11 +137,19 @@ func (c *call) getBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	case err != nil:
 		return nil, err
 	}
-	rep, err := c.handles.add(&handle{resource: resource, value: b.value, implementation: b.implementation, binding: b.name, shared: true, lease: b.lease})
+	rep, err := c.handles.add(&handle{resource: resource, value: b.value, implementation: b.implementation, binding: b.name, shared: true, lease: b.lease, made: b.derivation()})
 	if err != nil {
 		return nil, err
 	}
 	return okResult(rep), nil
+}
+
+// derivation says how the binding's value is made again.
+func (b *binding) derivation() *derivation {
+	if b.given != nil {
+		return &derivation{binding: b.name}
+	}
+	return b.made
 }
 
 // unbound is the denial of a binding that the call does not have.
@@ -178,7 +199,7 @@ func (c *call) putBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 	if err := c.handles.name(1); err != nil {
 		return nil, err
 	}
-	e[name] = &binding{name: h.binding, interfaceName: f.Interface.Name, value: h.value, implementation: h.implementation, lease: h.lease}
+	e[name] = &binding{name: h.binding, interfaceName: f.Interface.Name, value: h.value, implementation: h.implementation, lease: h.lease, made: h.made}
 	c.handles.sizes += e[name].size()
 	return okResult(nil), nil
 }
@@ -213,7 +234,7 @@ func (e environment) Origin(name string) string {
 func (e environment) Capabilities() map[string]abi.Capability {
 	all := make(map[string]abi.Capability, len(e))
 	for name, b := range e {
-		if b.fixed() != nil {
+		if b.fixed() != nil || b.dead != nil {
 			continue
 		}
 		all[name] = b.given

@@ -103,6 +103,14 @@ func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err erro
 	if c.replay != nil && op.outside {
 		return c.replay.answer(c, op, binding, args)
 	}
+	if c.journal != nil && op.outside {
+		return c.journaled(op, binding, args)
+	}
+	return c.admitted(op, binding, args)
+}
+
+// admitted meters and executes an operation that the call may ask for.
+func (c *call) admitted(op *operation, binding string, args []abi.Value) (result abi.Value, err error) {
 	if c.leases != nil {
 		c.closeOver()
 	}
@@ -111,6 +119,11 @@ func (c *call) gate(op *operation, args []abi.Value) (result abi.Value, err erro
 			return c.refuse(op, binding, args, refused)
 		}
 		defer leave(l.grants)
+	}
+	if c.journal != nil {
+		if why := c.dead(op, args); why != nil {
+			return c.refuse(op, binding, args, why)
+		}
 	}
 	if result, err, refused := c.tooLong(op.fn, op.bounds, args); refused {
 		return result, err
@@ -227,12 +240,16 @@ func (c *call) method(f *abi.Func, args []abi.Value) (abi.Value, error) {
 		return result, err
 	}
 	scope := scoped{c, self.binding, c.lease}
+	ctx := c.under(c.lease)
+	if c.journal != nil {
+		ctx = abi.WithOnce(ctx, c.journal.once)
+	}
 	var result any
 	var cancelled error
 	if m.quick {
-		result, err = m.Call(c.under(c.lease), self.value, args[1:], scope)
+		result, err = m.Call(ctx, self.value, args[1:], scope)
 	} else {
-		cancelled = c.store.Blocking(func() { result, err = m.Call(c.under(c.lease), self.value, args[1:], scope) })
+		cancelled = c.store.Blocking(func() { result, err = m.Call(ctx, self.value, args[1:], scope) })
 	}
 	if err != nil {
 		// Its error may say only that its context ended.

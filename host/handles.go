@@ -25,6 +25,9 @@ type handle struct {
 	closed bool
 	// lease is a lease of the grants that it depends on. It is nil if it depends on none.
 	lease *lease
+	// made says how a durable call makes the value again; nil if it cannot. dead is why the value is lost.
+	made *derivation
+	dead *abi.Error
 }
 
 // handles is the host's own table of a call's handles, because the engine does not run destructors when a store is closed.

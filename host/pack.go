@@ -353,13 +353,16 @@ func (m *memory) prepared() (known bool, err error) {
 	return m.base != nil, nil
 }
 
-// prepare reads the memory of a fresh instance, once. It uses the slot of the engine that no call can have, and the time of this call.
-func (m *memory) prepare(c *call, of *Component) (err error) {
+// prepare reads the memory of a fresh instance, once. It uses the slot of the engine that no call can have, and the time of this call. An impatient caller gets
+// errBusy while another component is being read.
+func (m *memory) prepare(c *call, of *Component, patient bool) (err error) {
 	if known, err := m.prepared(); known {
 		return err
 	}
 	h := c.host
-	if !h.pristine.TryLock() { // the functions of a component may take long
+	if patient {
+		h.pristine.Lock()
+	} else if !h.pristine.TryLock() { // the functions of a component may take long
 		return errBusy
 	}
 	defer h.pristine.Unlock()
@@ -456,7 +459,7 @@ func (c *call) pack(of *Component, i *wasmtime.Instance) (_ *packed, err error) 
 	defer func() { <-h.packing }()
 	c.moving = true
 	defer func() { c.moving = false }()
-	if err := m.prepare(c, of); err != nil {
+	if err := m.prepare(c, of, false); err != nil {
 		return nil, err
 	}
 	defer confine(c.store, c.limits.Memory, &err)()
@@ -605,15 +608,10 @@ func (c *call) unpack(of *Component, p *packed) (*wasmtime.Instance, error) {
 	buffers := scratches.Get().(*scratch)
 	defer scratches.Put(buffers)
 	for _, part := range p.parts {
-		if p.pattern != nil {
-			buffers.runs, err = p.pattern.Decode(buffers.runs[:cap(buffers.runs)], part)
-		} else {
-			buffers.runs, err = unpacker().DecodeAll(part, buffers.runs[:0])
+		if buffers.runs, err = p.runs(buffers.runs, part); err != nil {
+			return nil, err
 		}
 		runs := buffers.runs
-		if err != nil {
-			return nil, fmt.Errorf("unpack a call: %w", err)
-		}
 		if err := c.frame.work(time.Duration(len(runs)) * packTime); err != nil {
 			return nil, err
 		}
@@ -634,6 +632,19 @@ func (c *call) unpack(of *Component, p *packed) (*wasmtime.Instance, error) {
 		}
 	}
 	return i, nil
+}
+
+// runs unpacks a part, to a buffer.
+func (p *packed) runs(to, part []byte) (runs []byte, err error) {
+	if p.pattern != nil {
+		runs, err = p.pattern.Decode(to[:cap(to)], part)
+	} else {
+		runs, err = unpacker().DecodeAll(part, to[:0])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("unpack a call: %w", err)
+	}
+	return runs, nil
 }
 
 // adopt gives a fresh instance the handles of a table, at the same indices. Places that were free are filled and given back, in the

@@ -39,6 +39,8 @@ type encoder struct {
 	// must not be kept. altered reports whether it replaced something.
 	redact  func([]byte) []byte
 	altered bool
+	// plain keeps credentials in headers, for what is encrypted.
+	plain bool
 	// handle, if not nil, returns the number of a handle in the recording.
 	handle func(t *abi.Type, r abi.Rep) abi.Rep
 
@@ -234,7 +236,7 @@ var credentials = map[string]bool{
 // header writes the record `header` of stile:capability/types, without the credential if it has one.
 func (e *encoder) header(fields []abi.Value) []abi.Value {
 	name, ok := fields[0].(string)
-	if !ok || !credentials[strings.ToLower(name)] {
+	if !ok || e.plain || !credentials[strings.ToLower(name)] {
 		return fields
 	}
 	e.altered = true

@@ -48,6 +48,9 @@ type Request struct {
 	// Begin, if not nil, is called after the call has waited for its place, before any guest code runs. Its error becomes the call's
 	// error; such a call never begins and is not recorded.
 	Begin func(context.Context) error
+	// Durable, if not nil, makes the call durable. The component must not use WASI, and the request must have no Code. A call that goes on has
+	// the tool and the input that it began with. Its wall clock counts the time that it does not sleep.
+	Durable *Durable
 
 	record *record
 	replay *player

@@ -97,8 +97,32 @@ func (r *running) begin() part {
 	if r.err = r.in.begin(r); r.err != nil {
 		return nil
 	}
+	if d := r.request.Durable; d != nil && d.State != nil {
+		return r.revive()
+	}
 	r.result, r.err = r.in.first(r.component, r.export, r.prepare)
 	return (*running).stepped
+}
+
+// revive begins a call that slept. If its log does not go on, it gives its slot back until what it waits for is ready.
+func (r *running) revive() part {
+	in := r.in
+	if r.err = in.revive(r.component); r.err != nil {
+		r.err = in.explain(r.err)
+		return nil
+	}
+	in.closeStore()
+	if left := r.limits.Wall - in.awake; in.awake > 0 {
+		wall := time.AfterFunc(left, func() { r.cancel(errWall) })
+		in.ends = append(in.ends, func() { wall.Stop() })
+	}
+	in.began = time.Now()
+	if len(in.journal.rest) > 0 || slices.ContainsFunc(in.parked, (*handle).ready) {
+		return (*running).wake
+	}
+	in.place.give()
+	r.asleep = in.doze()
+	return r.sleep(&r.asleep.alarm, (*running).woken)
 }
 
 // stepped follows a step.
@@ -124,7 +148,7 @@ func (r *running) stepped() part {
 // woken follows a sleep.
 func (r *running) woken() part {
 	var needs bool
-	if r.asleep, needs = r.in.slept(r.asleep); r.asleep != nil {
+	if r.asleep, needs = r.in.slept(r.component, r.asleep); r.asleep != nil {
 		return r.sleep(&r.asleep.alarm, (*running).woken)
 	}
 	if needs {

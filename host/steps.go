@@ -32,7 +32,7 @@ func (c *Component) Stepwise() bool { return c.start.index != nil }
 // park remembers what the guest will wait for without a stack. It returns false if the guest must wait in poll. A replay has the
 // answer of poll already.
 func (c *call) park(args []abi.Value) (abi.Value, error) {
-	if !c.on || c.replay != nil {
+	if !c.on || c.replay != nil || c.journal != nil && len(c.journal.rest) > 0 {
 		return false, nil
 	}
 	list := args[0].([]abi.Value)
@@ -86,7 +86,19 @@ func (c *call) pause(of *Component) (long *watch) {
 			return nil
 		}
 	}
-	return c.watch(c.parked)
+	return c.doze()
+}
+
+// doze watches what the call waits for. A durable call that is packed and could sleep also wakes up after a while, to sleep.
+func (c *call) doze() *watch {
+	w := c.watch(c.parked)
+	if c.journal != nil && c.journal.Idle > 0 && c.packed != nil && c.sleepable() == nil {
+		w.stops = append(w.stops, time.AfterFunc(c.journal.Idle, func() {
+			w.idle.Store(true)
+			w.ring()
+		}).Stop)
+	}
+	return w
 }
 
 // giveBack waits, and packs the call if it takes long. It reports whether the wait is over.
@@ -96,7 +108,7 @@ func (c *call) giveBack(of *Component) (over bool, err error) {
 			return true, err
 		}
 	} // else its turn is over, however short the wait
-	if !c.host.slots.short() {
+	if !c.host.slots.short() && !c.soon() {
 		if ready, err := c.awaitFor(morePatience); len(ready) > 0 || err != nil {
 			return true, err
 		}
@@ -127,11 +139,22 @@ func (c *call) giveBack(of *Component) (over bool, err error) {
 
 // slept ends a sleep. It reports whether the call needs a slot to continue. If only a grant has ended that the call does not wait for, it
 // returns what to sleep for again.
-func (c *call) slept(w *watch) (again *watch, needs bool) {
+func (c *call) slept(of *Component, w *watch) (again *watch, needs bool) {
 	if w != nil {
 		w.over()
 		c.closeOver()
 		if c.ended = context.Cause(c.ctx); c.ended == nil && !slices.ContainsFunc(c.parked, (*handle).ready) {
+			if w.idle.Load() {
+				asleep, err := c.sleep(of)
+				if err == nil {
+					c.failed = asleep
+					return nil, false
+				}
+				if !errors.As(err, new(*awakeError)) {
+					c.failed = err
+					return nil, false
+				}
+			}
 			return c.watch(c.parked), false
 		}
 	}
@@ -148,6 +171,8 @@ func (c *call) wake(of *Component) (v abi.Value, err error) {
 	c.packed, c.ended = nil, nil
 	defer c.rest()
 	switch {
+	case c.failed != nil && p != nil:
+		c.host.packed.Give(c.frame.user, p.held)
 	case c.failed != nil || p == nil:
 	case ended != nil:
 		c.host.packed.Give(c.frame.user, p.held)
@@ -171,6 +196,9 @@ func (c *call) wake(of *Component) (v abi.Value, err error) {
 	}
 	return c.finished(of.resume.in(c.instance))
 }
+
+// soon reports whether a durable call sleeps before others would give their instances back.
+func (c *call) soon() bool { return c.journal != nil && c.journal.Idle > 0 && c.journal.Idle < morePatience }
 
 // awaitFor waits for what the guest announced, but no longer than this.
 func (c *call) awaitFor(patience time.Duration) (ready []abi.Value, err error) {

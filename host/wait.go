@@ -56,6 +56,7 @@ func (a *alarm) end() {
 type watch struct {
 	alarm
 	grants []*Grant
+	idle   atomic.Bool // it has taken as long as a durable call waits
 }
 
 func (c *call) watch(pollables []*handle) *watch {

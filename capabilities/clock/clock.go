@@ -37,6 +37,12 @@ func (c *Clock) Open(context.Context) (any, error) {
 	return &Running{fixed: c.fixed, start: time.Now(), timers: map[*time.Timer]struct{}{}}, nil
 }
 
+// Reopen implements [abi.Reopener]: monotonic time goes on.
+func (c *Clock) Reopen(_ context.Context, state []byte) (any, error) {
+	r := &Running{fixed: c.fixed, start: time.Now(), timers: map[*time.Timer]struct{}{}}
+	return r, r.start.UnmarshalText(state)
+}
+
 // Running is the clock of one call. It is safe for concurrent use. The caller of Open closes it.
 type Running struct {
 	fixed *time.Time
@@ -48,6 +54,24 @@ type Running struct {
 
 // Quick implements [abi.Quick].
 func (*Running) Quick() []string { return []string{"clock.now", "clock.monotonic", "clock.subscribe"} }
+
+// Repeat implements [abi.Repeatable].
+func (*Running) Repeat(string, []abi.Value) abi.Repeat { return abi.Reads }
+
+// Save implements [abi.Lasting].
+func (r *Running) Save() (state []byte, ok bool) {
+	state, err := r.start.MarshalText()
+	return state, err == nil
+}
+
+// Restore implements [abi.Restorer]: a pollable is ready at the time at which it was to be.
+func (r *Running) Restore(ctx context.Context, _ string, state []byte) (any, error) {
+	var at time.Time
+	if err := at.UnmarshalText(state); err != nil {
+		return nil, err
+	}
+	return r.Subscribe(ctx, uint64(max(0, time.Until(at))))
+}
 
 // Now returns milliseconds since 1970-01-01T00:00:00Z, and 0 before that.
 func (r *Running) Now(context.Context) uint64 {
@@ -99,7 +123,9 @@ func (r *Running) Subscribe(_ context.Context, nanoseconds uint64) (*abi.Pollabl
 		}
 	})
 	r.timers[t] = struct{}{}
-	return ready, nil
+	at := time.Now().Add(time.Duration(nanoseconds)).UTC().Round(0)
+	state, _ := at.MarshalText()
+	return ready.Lasts(abi.Wait{At: at, State: state}), nil
 }
 
 // Close stops every pending timer. Their pollables never become ready. It always returns nil.

@@ -144,6 +144,9 @@ type Log struct {
 	closed  bool
 }
 
+// Repeat implements [abi.Repeatable]. A line may be written again where a run goes on.
+func (*Log) Repeat(string, []abi.Value) abi.Repeat { return abi.Reads }
+
 // Quick implements [abi.Quick].
 func (*Log) Quick() []string { return []string{"console.log", "console.progress"} }
 

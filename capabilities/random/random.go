@@ -49,6 +49,9 @@ type Sequence struct {
 	source io.Reader
 }
 
+// Repeat implements [abi.Repeatable].
+func (*Sequence) Repeat(string, []abi.Value) abi.Repeat { return abi.Reads }
+
 // Quick implements [abi.Quick].
 func (*Sequence) Quick() []string { return []string{"random.u64", "random.bytes"} }
 

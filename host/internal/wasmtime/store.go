@@ -425,6 +425,15 @@ func (b *Budget) Charge(time time.Duration) bool {
 	return left
 }
 
+// Used returns what was charged so far. It is 0 if the call has ended.
+func (b *Budget) Used() time.Duration {
+	if !b.retain() {
+		return 0
+	}
+	defer b.release()
+	return time.Duration(atomic.LoadUint64((*uint64)(&b.c.used)))
+}
+
 // retain returns false if nothing uses the budget any more. The call has then ended, and its work ends by itself.
 func (b *Budget) retain() bool {
 	for n := b.users.Load(); n > 0; n = b.users.Load() {

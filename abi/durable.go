@@ -1,0 +1,74 @@
+package abi
+
+import (
+	"context"
+	"time"
+)
+
+// Repeat says what may be done with an operation of a durable call that goes on in another process.
+type Repeat uint8
+
+const (
+	// Interrupts is the default: the operation has an effect, so it is never executed twice. If the process ended during it, the guest
+	// gets [ErrInterrupted]. What its result holds ends with the process.
+	Interrupts Repeat = iota
+	// Reads has no effect outside of the call: nothing has to be written down before it.
+	Reads
+	// Derives has no effect either, and returns handles that are made again by calling it again on the same value with the same arguments.
+	Derives
+	// Repeats has an effect that comes about once, however often the operation is executed with the same [Once].
+	Repeats
+)
+
+// Repeatable is a Go value that says for its functions what may be done with them in a durable call. Functions of other values interrupt.
+type Repeatable interface {
+	// Repeat says it for a function by its WIT name, such as "bucket.get", and its arguments as WIT values. It must say the same in every process.
+	Repeat(function string, args []Value) Repeat
+}
+
+// Lasting is a Go value behind a handle that a sleeping call can write down. The handle of a value that is neither Lasting, nor what an
+// operation that [Derives] returned, nor the binding itself keeps its call awake.
+type Lasting interface {
+	// Save returns what [Restorer.Restore] makes the value of again. It reports false if that is impossible as long as the value is in its present
+	// state.
+	Save() (state []byte, ok bool)
+}
+
+// Restorer is the Go value that the `get` of a binding returns, for bindings that make [Lasting] values or pollables that last.
+type Restorer interface {
+	// Restore makes a value of the resource with this WIT name again. Do not trust that the binding allows today what it allowed when the state was
+	// saved: an error such as [ErrDenied] becomes the answer to everything that the guest does with the handle.
+	Restore(ctx context.Context, resource string, state []byte) (any, error)
+}
+
+// Reopener is an [Opener] whose values keep something for the length of a call, such as what is used of a budget.
+type Reopener interface {
+	Opener
+	// Reopen is Open for a call that goes on. The state is what the opened value's Save returned, as a [Lasting] value.
+	Reopen(ctx context.Context, state []byte) (any, error)
+}
+
+// Wait says what makes a pollable ready, for a call that sleeps: a time, or an event that somebody else announces. State is what
+// [Restorer.Restore] makes the pollable of again.
+type Wait struct {
+	At    time.Time // zero if no time does
+	Event string    // empty if no event does
+	State []byte
+}
+
+// Once names an operation of a durable call: no two have the same.
+type Once struct {
+	Run      string
+	Sequence uint64
+}
+
+type onceKey struct{}
+
+// WithOnce returns a context for one operation of a durable call.
+func WithOnce(ctx context.Context, o Once) context.Context { return context.WithValue(ctx, onceKey{}, o) }
+
+// OnceOf returns the name of the operation. It reports false if the call is not durable.
+func OnceOf(ctx context.Context) (o Once, ok bool) {
+	o, ok = ctx.Value(onceKey{}).(Once)
+	return o, ok
+}

@@ -1,0 +1,384 @@
+package host
+
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+)
+
+// journal is the log of a durable call, and how far the call has come in it.
+type journal struct {
+	*Durable
+	// rest are the entries that the call has yet to come to. Until then, operations are answered from them.
+	rest     [][]byte
+	sequence uint64 // of the next operation
+	once     abi.Once
+}
+
+// The kinds of entries. An operation without an effect has one, with its answer. Of one that has an effect, the first says that it begins.
+const (
+	entryWhole = iota
+	entryBegun
+	entryAnswer
+)
+
+// maxEntry bounds an entry. An answer passes through the guest's memory, of which it takes a part.
+const maxEntry = 64 * mib
+
+// derivation says how the value behind a handle is made again: from a binding, by calling functions that have no effect.
+type derivation struct {
+	of      *derivation // nil for the binding itself
+	binding string      // in the env that the call began with, if of is nil
+	fn      *abi.Func
+	args    []byte // of fn, without its first; encoded
+	result  int    // which of the handles in the result it is
+}
+
+// entry is an entry of the log.
+type entry struct {
+	kind   int
+	name   string // of the interface and the function
+	args   []byte // with their kind, as in a recording
+	answer []byte
+	states [][]byte // of the handles in the answer; nil where there is none
+}
+
+// begin begins an entry.
+func (j *journal) begin(kind int) *encoder {
+	e := &encoder{max: maxEntry, plain: true}
+	e.byte(byte(kind))
+	return e
+}
+
+func operationName(f *abi.Func) string { return f.Interface.Name + "#" + f.Name }
+
+// called writes what an operation is called with.
+func (e *encoder) called(op *operation, args []abi.Value) {
+	e.text(operationName(op.fn))
+	e.arguments(op.fn.Params, args)
+}
+
+// journaled executes an operation of a durable call, or answers it from the log.
+func (c *call) journaled(op *operation, binding string, args []abi.Value) (abi.Value, error) {
+	j := c.journal
+	repeat := c.repeat(op, args)
+	e := j.begin(entryBegun)
+	e.called(op, args)
+	if e.full {
+		return nil, exceeded("bytes", printable.Size(maxEntry))
+	}
+	j.once = abi.Once{Run: j.Run, Sequence: j.sequence}
+	begun := false
+	if len(j.rest) > 0 {
+		logged, err := j.next(e.buf)
+		if err != nil {
+			return nil, err
+		}
+		if logged.kind != entryBegun {
+			return c.answered(op, repeat, binding, args, logged)
+		}
+		begun = true
+	}
+	j.sequence++
+	switch {
+	case begun && repeat != abi.Repeats:
+		why := abi.Errorf(abi.CodeInterrupted, "%s: the process ended meanwhile, so it may have happened", strings.TrimPrefix(op.fn.Name, "[method]"))
+		return c.answer(e, entryAnswer, op, repeat, args, func() (abi.Value, error) { return c.refuse(op, binding, args, why) })
+	case repeat == abi.Reads || repeat == abi.Derives:
+		e.buf[0] = entryWhole
+		return c.answer(e, entryWhole, op, repeat, args, func() (abi.Value, error) { return c.admitted(op, binding, args) })
+	}
+	if !begun {
+		if err := j.Journal.Append(e.buf); err != nil {
+			return nil, err
+		}
+		var failed error
+		if cancelled := c.store.Blocking(func() { failed = j.Journal.Commit(c.ctx) }); failed != nil || cancelled != nil {
+			return nil, orCancelled(failed, cancelled)
+		}
+	}
+	return c.answer(e, entryAnswer, op, repeat, args, func() (abi.Value, error) { return c.admitted(op, binding, args) })
+}
+
+func orCancelled(err, cancelled error) error {
+	if err != nil {
+		return err
+	}
+	return cancelled
+}
+
+// answer executes an operation and logs its answer. An operation that ends the call is not logged: that is the result of the run, or the process
+// ends.
+func (c *call) answer(e *encoder, kind int, op *operation, repeat abi.Repeat, args []abi.Value, execute func() (abi.Value, error)) (abi.Value, error) {
+	made := c.derives(op, repeat, args)
+	v, err := execute()
+	if err != nil {
+		return v, err
+	}
+	if kind == entryAnswer {
+		e = c.journal.begin(entryAnswer)
+	}
+	e.sized(func() { e.value(op.fn.Result, v) })
+	n := 0
+	_ = eachHandle(resultOf(op.fn), v, func(t *abi.Type, rep abi.Rep) error {
+		h := c.handles.open[rep]
+		if made != nil {
+			d := *made
+			d.result = n
+			h.made = &d
+		}
+		n++
+		var state []byte
+		if repeat != abi.Derives {
+			state, _ = c.saveValue(h)
+		}
+		e.bytes(state)
+		return nil
+	})
+	if e.full {
+		return nil, exceeded("bytes", printable.Size(maxEntry)+" of an answer in the log")
+	}
+	return v, c.journal.Journal.Append(e.buf)
+}
+
+// noResult stands for the result of a function that has none.
+var noResult = &abi.Type{Kind: abi.KindBool}
+
+func resultOf(f *abi.Func) *abi.Type {
+	if f.Result == nil {
+		return noResult
+	}
+	return f.Result
+}
+
+// repeat says what may be done with an operation when the call goes on in another process.
+func (c *call) repeat(op *operation, args []abi.Value) abi.Repeat {
+	f := op.fn
+	switch {
+	case f.Interface.Name == abi.EnvInterface, f.Resource == nil && (f.Name == "get" || f.Name == "put"):
+		return abi.Derives
+	case op.polls:
+		return abi.Reads
+	}
+	h, err := c.handles.find(args[0].(abi.Rep), f.Resource)
+	if err != nil {
+		return abi.Interrupts
+	}
+	if r, ok := h.value.(abi.Repeatable); ok {
+		return r.Repeat(strings.TrimPrefix(f.Name, "[method]"), args[1:])
+	}
+	return abi.Interrupts
+}
+
+// derives returns how the handles in the result of an operation are made again, or nil.
+func (c *call) derives(op *operation, repeat abi.Repeat, args []abi.Value) *derivation {
+	if repeat != abi.Derives || !op.gives || !strings.HasPrefix(op.fn.Name, "[method]") || op.fn.Interface.Name == abi.EnvInterface {
+		return nil
+	}
+	self := c.handles.open[args[0].(abi.Rep)]
+	if self == nil || self.made == nil || slices.ContainsFunc(paramTypes(op.fn)[1:], holdsHandles) {
+		return nil
+	}
+	e := &encoder{max: maxArgument, plain: true}
+	for i, p := range op.fn.Params[1:] {
+		e.value(p.Type, args[i+1])
+	}
+	if e.full {
+		return nil
+	}
+	return &derivation{of: self.made, fn: op.fn, args: e.buf}
+}
+
+// next takes the entries of the next operation from the log. called is what the call does, as an entry that begins.
+func (j *journal) next(called []byte) (entry, error) {
+	e, err := readLogged(j.rest[0])
+	if err != nil {
+		return e, err
+	}
+	if want := j.rest[0][1:]; e.kind == entryAnswer || !bytes.HasPrefix(want, called[1:]) {
+		got, _ := readLogged(called)
+		return e, &PartedError{Operation: j.sequence + 1, Expected: e.text(), Got: got.text()}
+	}
+	j.rest = j.rest[1:]
+	if e.kind == entryBegun && len(j.rest) > 0 {
+		answer, err := readLogged(j.rest[0])
+		if err != nil {
+			return e, err
+		}
+		if answer.kind != entryAnswer {
+			return e, &StateError{"its log lacks the answer of an operation"}
+		}
+		j.rest = j.rest[1:]
+		e.kind, e.answer, e.states = entryAnswer, answer.answer, answer.states
+	}
+	return e, nil
+}
+
+func (e entry) text() string {
+	if e.kind == entryAnswer {
+		return "an answer"
+	}
+	return e.name
+}
+
+// readLogged reads an entry. Its parts point into it.
+func readLogged(b []byte) (e entry, err error) {
+	d := &decoder{rest: b}
+	e.kind = int(d.number(entryAnswer))
+	if e.kind != entryAnswer {
+		e.name = lineOf(d.text(), 2*maxName)
+		kind := d.number(argsDigest)
+		e.args = append([]byte{byte(kind)}, d.sized()...)
+	}
+	if e.kind != entryBegun {
+		e.answer = d.sized()
+		for len(d.rest) > 0 {
+			e.states = append(e.states, d.bytes())
+		}
+	}
+	if d.end() != nil {
+		return entry{}, &StateError{"an entry of its log is malformed"}
+	}
+	return e, nil
+}
+
+// answered gives an operation the answer of the log, with handles that are of use where that is possible.
+func (c *call) answered(op *operation, repeat abi.Repeat, binding string, args []abi.Value, logged entry) (abi.Value, error) {
+	j := c.journal
+	j.sequence++
+	d := &decoder{rest: logged.answer}
+	answer := d.value(op.fn.Result)
+	if d.end() != nil {
+		return nil, &StateError{"an answer of its log is malformed"}
+	}
+	var reps []abi.Rep
+	var resources []*abi.Resource
+	_ = eachHandle(resultOf(op.fn), answer, func(t *abi.Type, rep abi.Rep) error {
+		reps, resources = append(reps, rep), append(resources, t.Resource)
+		return nil
+	})
+	if len(reps) != len(logged.states) {
+		return nil, &StateError{"an entry of its log has another number of handles"}
+	}
+	for _, rep := range reps {
+		if rep >= math.MaxUint32/2 || c.handles.open[rep] != nil {
+			return nil, &StateError{"a handle in its log has a number that is in use"}
+		}
+	}
+	if repeat == abi.Derives && (len(reps) > 0 || op.fn.Name == "put") {
+		return answer, c.derive(op, repeat, binding, args, answer, reps, resources)
+	}
+	lease := c.lease
+	c.consume(op, args)
+	for i, rep := range reps {
+		if err := c.restoreAt(rep, resources[i], binding, lease, logged.states[i]); err != nil {
+			return nil, err
+		}
+	}
+	if op.fn.Result != nil {
+		c.denyAgain(op.fn.Result, answer)
+	}
+	return answer, nil
+}
+
+// consume drops the own handles among arguments.
+func (c *call) consume(op *operation, args []abi.Value) {
+	for i, p := range op.fn.Params {
+		_ = eachHandle(p.Type, args[i], func(t *abi.Type, rep abi.Rep) error {
+			if t.Kind == abi.KindOwn && c.handles.open[rep] != nil {
+				c.faults = append(c.faults, c.handles.remove(rep).close())
+			}
+			return nil
+		})
+	}
+}
+
+// derive executes an operation that makes handles again, so that they get the numbers that they had.
+func (c *call) derive(op *operation, repeat abi.Repeat, binding string, args []abi.Value, logged abi.Value, reps []abi.Rep, resources []*abi.Resource) error {
+	made := c.derives(op, repeat, args)
+	if len(reps) > 0 {
+		c.handles.next = max(c.handles.next, reps[0]-1)
+	}
+	v, err := c.admitted(op, binding, args)
+	if err != nil {
+		return err
+	}
+	var got []abi.Rep
+	_ = eachHandle(resultOf(op.fn), v, func(_ *abi.Type, rep abi.Rep) error {
+		got = append(got, rep)
+		return nil
+	})
+	if slices.Equal(got, reps) {
+		for i, rep := range reps {
+			if made != nil {
+				d := *made
+				d.result = i
+				c.handles.open[rep].made = &d
+			}
+		}
+		return nil
+	}
+	for _, rep := range got {
+		c.faults = append(c.faults, c.handles.remove(rep).close())
+	}
+	for i, rep := range reps {
+		if err := c.bury(rep, resources[i], binding, c.errorOf(op.fn.Result, v)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errorOf is the error that a result holds.
+func (c *call) errorOf(t *abi.Type, v abi.Value) *abi.Error {
+	if r, ok := v.(abi.Variant); ok && t.Kind == abi.KindResult && r.Case == 1 && t.Err != nil && t.Err.Name == "error" {
+		var e *abi.Error
+		if abi.Decode(t.Err, r.Value, &e, nil) == nil {
+			return e
+		}
+	}
+	return abi.Errorf(abi.CodeRevoked, "what it was made of is not there any more")
+}
+
+// interrupted is the answer of a handle whose value ended with its process.
+func interrupted(r *abi.Resource) *abi.Error {
+	return abi.Errorf(abi.CodeInterrupted, "the process ended, and with it this %s", r.Name)
+}
+
+// bury gives the guest a handle that answers everything with an error.
+func (c *call) bury(rep abi.Rep, r *abi.Resource, binding string, why *abi.Error) error {
+	h := &handle{resource: r, binding: binding, dead: why}
+	switch r {
+	case c.host.pollable:
+		h.value = abi.Ready()
+	case c.host.env:
+		h.value, h.dead = environment{}, nil
+	}
+	return c.placeAt(rep, h)
+}
+
+// placeAt adds a handle with a number that it had.
+func (c *call) placeAt(rep abi.Rep, h *handle) error {
+	c.handles.next = max(c.handles.next, rep)
+	return c.handles.put(rep, h)
+}
+
+// dead returns why a handle among the arguments cannot be used.
+func (c *call) dead(op *operation, args []abi.Value) (why *abi.Error) {
+	if op.polls {
+		return nil
+	}
+	for i, p := range op.fn.Params {
+		_ = eachHandle(p.Type, args[i], func(_ *abi.Type, rep abi.Rep) error {
+			if h := c.handles.open[rep]; h != nil && h.dead != nil && why == nil {
+				why = h.dead
+			}
+			return nil
+		})
+	}
+	return why
+}
