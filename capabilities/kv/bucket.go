@@ -52,6 +52,14 @@ type Page struct {
 // Interface implements [abi.Capability].
 func (b *Bucket) Interface() string { return Interface }
 
+// Repeat implements [abi.Repeatable]: every change comes about once.
+func (*Bucket) Repeat(function string, _ []abi.Value) abi.Repeat {
+	if function == "bucket.get" || function == "bucket.list" {
+		return abi.Reads
+	}
+	return abi.Repeats
+}
+
 // Quick implements [abi.Quick].
 func (*Bucket) Quick() []string { return []string{"bucket.get", "bucket.list"} }
 
@@ -94,7 +102,8 @@ func (b *Bucket) Set(ctx context.Context, key, value string) error {
 	if err := abi.Charge(ctx, len(key)+len(value)); err != nil {
 		return err
 	}
-	return b.store.db.Update(ctx, func(c *sqlite.Conn) error { return b.put(ctx, c, key, value) })
+	_, err := sqlite.Once(ctx, b.store.db, func(c *sqlite.Conn) (struct{}, error) { return struct{}{}, b.put(ctx, c, key, value) })
+	return err
 }
 
 // Delete removes key and reports whether it was there.
@@ -102,12 +111,7 @@ func (b *Bucket) Delete(ctx context.Context, key string) (bool, error) {
 	if err := b.checkKey(key); err != nil {
 		return false, err
 	}
-	var there bool
-	err := b.store.db.Update(ctx, func(c *sqlite.Conn) (err error) {
-		there, err = b.remove(ctx, c, key)
-		return err
-	})
-	return there, err
+	return sqlite.Once(ctx, b.store.db, func(c *sqlite.Conn) (bool, error) { return b.remove(ctx, c, key) })
 }
 
 // List returns entries whose key starts with prefix, in byte order: at most limit, at most 1,000, and fewer if the values are large.
@@ -172,28 +176,22 @@ func (b *Bucket) Increment(ctx context.Context, key string, delta int64) (int64,
 	if err := b.checkKey(key); err != nil {
 		return 0, err
 	}
-	var sum int64
-	err := b.store.db.Update(ctx, func(c *sqlite.Conn) error {
+	return sqlite.Once(ctx, b.store.db, func(c *sqlite.Conn) (int64, error) {
 		value, err := b.value(ctx, c, key)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		n := int64(0)
 		if value != nil {
 			if n, err = strconv.ParseInt(*value, 10, 64); err != nil {
-				return abi.Errorf(abi.CodeInvalid, "the value of %q is not a 64-bit decimal integer", key)
+				return 0, abi.Errorf(abi.CodeInvalid, "the value of %q is not a 64-bit decimal integer", key)
 			}
 		}
 		if delta > 0 && n > math.MaxInt64-delta || delta < 0 && n < math.MinInt64-delta {
-			return abi.Errorf(abi.CodeInvalid, "%d + %d does not fit 64 bits", n, delta)
+			return 0, abi.Errorf(abi.CodeInvalid, "%d + %d does not fit 64 bits", n, delta)
 		}
-		sum = n + delta
-		return b.put(ctx, c, key, strconv.FormatInt(sum, 10))
+		return n + delta, b.put(ctx, c, key, strconv.FormatInt(n+delta, 10))
 	})
-	if err != nil {
-		return 0, err
-	}
-	return sum, nil
 }
 
 // CompareAndSet sets key to value, or removes it if value is nil, if its current value is expected. A nil expected means absent. It
@@ -208,25 +206,22 @@ func (b *Bucket) CompareAndSet(ctx context.Context, key string, expected, value 
 	if err != nil {
 		return false, err
 	}
-	var did bool
-	err = b.store.db.Update(ctx, func(c *sqlite.Conn) error {
+	return sqlite.Once(ctx, b.store.db, func(c *sqlite.Conn) (bool, error) {
 		current, err := b.value(ctx, c, key)
 		if err != nil {
-			return err
+			return false, err
 		}
 		same := current == nil && expected == nil || current != nil && expected != nil && *current == *expected
 		switch {
 		case !same:
-			return nil
+			return false, nil
 		case value != nil:
 			err = b.put(ctx, c, key, *value)
 		default:
 			_, err = b.remove(ctx, c, key)
 		}
-		did = err == nil
-		return err
+		return true, err
 	})
-	return did && err == nil, err
 }
 
 func (b *Bucket) value(ctx context.Context, c *sqlite.Conn, key string) (*string, error) {

@@ -108,7 +108,7 @@ CREATE TRIGGER usage_delete AFTER DELETE ON usage BEGIN
 	UPDATE owned SET bytes = bytes - old.bytes - 64 * old.keys - 256 WHERE owner = rtrim(old.bucket, replace(old.bucket, '.', ''));
 	DELETE FROM owned WHERE owner = rtrim(old.bucket, replace(old.bucket, '.', '')) AND bytes = 0;
 END;
-`}}
+`, sqlite.OnceTable}}
 
 // Store is a file of buckets. It is safe for concurrent use. The caller of Open closes it.
 type Store struct {

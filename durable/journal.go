@@ -1,0 +1,173 @@
+package durable
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+// LostError ends a call whose run belongs to another process now.
+type LostError struct{ Run string }
+
+func (e *LostError) Error() string { return fmt.Sprintf("run %s belongs to another process now", e.Run) }
+
+// journal is the log of an active run: a [host.Journal]. Its entries are written together with those of other runs, in one transaction.
+type journal struct {
+	writer *writer
+	run    *active
+
+	// The writer's lock guards these.
+	pending bytes.Buffer // entries, each after its length
+	fault   error        // ends the call
+}
+
+// maxPending is how much of a log may wait to be written.
+const maxPending = 1 << 20
+
+// Append implements [host.Journal].
+func (j *journal) Append(entry []byte) error {
+	w := j.writer
+	w.mu.Lock()
+	if j.fault != nil {
+		defer w.mu.Unlock()
+		return j.fault
+	}
+	j.pending.Write(binary.AppendUvarint(nil, uint64(len(entry))))
+	j.pending.Write(entry)
+	large := j.pending.Len() > maxPending
+	w.mu.Unlock()
+	if large {
+		return j.Commit(context.Background())
+	}
+	return nil
+}
+
+// Commit implements [host.Journal].
+func (j *journal) Commit(ctx context.Context) error {
+	w := j.writer
+	w.mu.Lock()
+	if j.fault != nil {
+		defer w.mu.Unlock()
+		return j.fault
+	}
+	if !slices.Contains(w.waiting, j) {
+		w.waiting = append(w.waiting, j)
+	}
+	if w.round == nil {
+		w.round = make(chan struct{})
+	}
+	written := w.round
+	if !w.writing {
+		w.writing = true
+		w.runs.all.Go(w.write)
+	}
+	w.mu.Unlock()
+	select {
+	case <-written:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return j.fault
+}
+
+// writer writes the logs of all active runs. While one transaction is on its way to the disk, the next gathers.
+type writer struct {
+	runs *Runs
+
+	mu      sync.Mutex
+	waiting []*journal
+	round   chan struct{} // closed when what waits is written; nil if nothing waits
+	writing bool
+}
+
+// write writes what waits until nothing does.
+func (w *writer) write() {
+	for {
+		w.mu.Lock()
+		if w.round == nil {
+			w.writing = false
+			w.mu.Unlock()
+			return
+		}
+		list, round := w.waiting, w.round
+		w.waiting, w.round = nil, nil
+		batches := make([][]byte, len(list))
+		for i, j := range list {
+			batches[i] = bytes.Clone(j.pending.Bytes())
+			j.pending.Reset()
+		}
+		w.mu.Unlock()
+		faults := w.store(list, batches)
+		w.mu.Lock()
+		for i, j := range list {
+			if faults[i] != nil && j.fault == nil {
+				j.fault = faults[i]
+			}
+		}
+		w.mu.Unlock()
+		close(round)
+	}
+}
+
+// store writes a batch for each of these runs, which still must belong to this process.
+func (w *writer) store(list []*journal, batches [][]byte) []error {
+	r, ctx := w.runs, context.Background()
+	faults, tags := make([]error, len(list)), make([][]byte, len(list))
+	err := r.db.Update(ctx, func(c *sqlite.Conn) error {
+		for i, j := range list {
+			a := j.run
+			n := a.batches
+			body, after := []byte(nil), a.tag
+			if len(batches[i]) > 0 {
+				n++
+				body = r.sealer.seal(place{run: a.name, kind: "log", n: n, after: a.tag}, batches[i])
+				after = tag(body)
+			}
+			head := r.sealer.seal(place{run: a.name, kind: "head", n: n, after: after}, nil)
+			switch held, err := a.hold(ctx, c, `UPDATE run SET batches = ?, head = ? WHERE id = ? AND owner = ? AND fence = ?`, n, head); {
+			case err != nil:
+				return err
+			case !held:
+				faults[i] = &LostError{a.name}
+				continue
+			}
+			if body != nil {
+				if _, err := c.Exec(ctx, `INSERT INTO log VALUES (?, ?, ?)`, a.id, n, body); err != nil {
+					return err
+				}
+				tags[i] = after
+			}
+		}
+		return nil
+	})
+	for i, j := range list {
+		switch {
+		case err != nil:
+			faults[i] = fmt.Errorf("write the log of run %s: %w", j.run.name, err)
+		case tags[i] != nil:
+			j.run.batches, j.run.tag = j.run.batches+1, tags[i]
+		}
+	}
+	return faults
+}
+
+// readBatch reads the entries of a batch.
+func readBatch(batch []byte) (entries [][]byte, err error) {
+	for len(batch) > 0 {
+		length, n := binary.Uvarint(batch)
+		if n <= 0 || length > uint64(len(batch)-n) {
+			return nil, errors.New("a part of its log is malformed")
+		}
+		entries = append(entries, batch[n:][:length])
+		batch = batch[n+int(length):]
+	}
+	return entries, nil
+}

@@ -1,0 +1,480 @@
+package durable
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/sha256hex"
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+// File is the name of the file in [Options.Dir].
+const File = "runs.db"
+
+// Options configure [Open].
+type Options struct {
+	// Dir is the folder of the file. It must exist, and only its owner may have access.
+	Dir string
+	// Key is the owner's key, of [KeySize] bytes.
+	Key []byte
+	// Host runs the calls.
+	Host *host.Host
+	// Request returns the authority of a run, each time when it goes on: the env, vars, limits and approved definitions that it may have now. It
+	// must set neither tool nor input. An error parks the run, unless it is the end of ctx. release is called when the call is over.
+	Request func(ctx context.Context, run Info) (r host.Request, release func(), err error)
+	// Live is how many runs may be live or wait with memory in this process. Default 100.
+	Live int
+	// Idle is how long a run waits before it sleeps. Default 1 s.
+	Idle time.Duration
+	// Crashes is how many processes a run may outlive without coming on before it is parked. Default 5.
+	Crashes int
+	// Logger receives what is not reported to anybody. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// DefaultDeadline is how long a run may take.
+const DefaultDeadline = 30 * 24 * time.Hour
+
+// Runs is a store of runs, and what works on them. It is safe for concurrent use. Its opener closes it.
+type Runs struct {
+	o      Options
+	db     *sqlite.DB
+	sealer *sealer
+	owner  string
+	mine   *owner
+	log    *slog.Logger
+	now    func() time.Time
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+	poke   chan struct{}
+
+	mu      sync.Mutex
+	active  map[int64]*active
+	changed chan struct{} // closed when a run changes
+	working bool
+	codes   map[string]*code
+
+	writer writer
+}
+
+// Open opens the store, and makes its file if there is none. It works on no run until [Runs.Work].
+func Open(ctx context.Context, o Options) (*Runs, error) {
+	fill(&o.Live, 100)
+	fill(&o.Idle, time.Second)
+	fill(&o.Crashes, 5)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s, err := newSealer(o.Key)
+	if err != nil {
+		return nil, err
+	}
+	db, err := sqlite.Open(ctx, filepath.Join(o.Dir, File), schema)
+	if err != nil {
+		return nil, err
+	}
+	mine, err := newOwner(o.Dir)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	r := &Runs{
+		o: o, db: db, sealer: s, owner: mine.name, mine: mine, log: o.Logger, now: time.Now, poke: make(chan struct{}, 1),
+		active: map[int64]*active{}, changed: make(chan struct{}), codes: map[string]*code{},
+	}
+	r.writer.runs = r
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r, nil
+}
+
+func fill[T int | time.Duration](v *T, otherwise T) {
+	if *v == 0 {
+		*v = otherwise
+	}
+}
+
+// Close ends the calls of this process. Their runs go on in the next. It waits for them, and for work in progress.
+func (r *Runs) Close() error {
+	r.cancel()
+	r.all.Wait()
+	r.mu.Lock()
+	codes := r.codes
+	r.codes = nil
+	r.mu.Unlock()
+	var errs []error
+	for _, c := range codes {
+		errs = append(errs, c.close())
+	}
+	_ = r.db.Update(context.Background(), func(c *sqlite.Conn) error {
+		_, err := c.Exec(context.Background(), `DELETE FROM owner WHERE name = ?`, r.owner)
+		return err
+	})
+	return errors.Join(append(errs, r.db.Close(), r.mine.close())...)
+}
+
+// Spec is a run to start.
+type Spec struct {
+	// Key, if not empty, names the run for whoever starts it: to start it again finds the same run.
+	Key string
+	// Component is the code, and Modules the modules that it imports.
+	Component []byte
+	Modules   [][]byte
+	Tool      string
+	// Input is JSON. An empty one means `{}`.
+	Input []byte
+	// Target is for [Options.Request]: where the authority of the run comes from.
+	Target string
+	// Deadline is how long the run may take. Default [DefaultDeadline].
+	Deadline time.Duration
+}
+
+// KeyError reports a key with which another run was started.
+type KeyError struct{ Key, Run string }
+
+func (e *KeyError) Error() string {
+	return fmt.Sprintf("the key %q belongs to run %s, which has another tool or input; use another key", e.Key, e.Run)
+}
+
+// maxKey is the longest key in bytes.
+const maxKey = 256
+
+// Start writes a run down. It goes on in whichever process works on the store. existed says that the key already names it.
+func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err error) {
+	if len(s.Input) == 0 {
+		s.Input = []byte("{}")
+	}
+	fill(&s.Deadline, DefaultDeadline)
+	if len(s.Key) > maxKey {
+		return Info{}, false, fmt.Errorf("the key of a run has %d bytes; %d are allowed", len(s.Key), maxKey)
+	}
+	if !json.Valid(s.Input) {
+		return Info{}, false, errors.New("the input of a run is not JSON")
+	}
+	name := newName()
+	what := spec{Tool: s.Tool, Target: s.Target, Input: s.Input, Modules: map[string]string{}}
+	digest := sha256hex.Of(s.Component)
+	bodies := map[string][]byte{digest: s.Component}
+	for _, m := range s.Modules {
+		d := sha256hex.Of(m)
+		what.Modules[host.ModuleName(m)] = d
+		bodies[d] = m
+	}
+	packed := map[string][]byte{}
+	for d, body := range bodies {
+		known := false
+		if err := r.db.Read(ctx, func(c *sqlite.Conn) error {
+			return c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM code WHERE digest = ?)`, d).Scan(&known)
+		}); err != nil {
+			return Info{}, false, err
+		}
+		if !known {
+			packed[d] = packer().EncodeAll(body, nil)
+		}
+	}
+	text, err := json.Marshal(what)
+	if err != nil {
+		return Info{}, false, fmt.Errorf("write a run down: %w", err)
+	}
+	sealed := r.sealer.seal(place{run: name, kind: "spec"}, text)
+	head := r.sealer.seal(place{run: name, kind: "head", after: tag(sealed)}, nil)
+	now := r.now()
+	var found row
+	err = r.db.Update(ctx, func(c *sqlite.Conn) error {
+		if s.Key != "" {
+			err := c.Row(ctx, `SELECT `+rowColumns+` FROM run WHERE key = ?`, s.Key).Scan(found.fields()...)
+			if err == nil {
+				existed = true
+				return nil
+			}
+			if !errors.Is(err, sql.ErrNoRows) {
+				return err
+			}
+		}
+		for d, body := range packed {
+			if _, err := c.Exec(ctx, `INSERT OR IGNORE INTO code VALUES (?, ?)`, d, body); err != nil {
+				return err
+			}
+		}
+		_, err := c.Exec(ctx, `INSERT INTO run (name, key, state, created, changed, deadline, code, spec, head) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			name, sql.NullString{String: s.Key, Valid: s.Key != ""}, Ready, milliseconds(now), milliseconds(now), milliseconds(now.Add(s.Deadline)), digest, sealed, head)
+		if err != nil {
+			return err
+		}
+		found, err = findRun(ctx, c, name)
+		return err
+	})
+	if err != nil {
+		return Info{}, false, err
+	}
+	if info, err = r.info(found); err != nil {
+		return Info{}, existed, err
+	}
+	if existed && (info.Tool != s.Tool || info.Target != s.Target || string(info.Input) != string(s.Input)) {
+		return info, true, &KeyError{s.Key, info.Name}
+	}
+	r.wake()
+	return info, existed, nil
+}
+
+// newName is the name of a run: 80 random bits.
+func newName() string {
+	b := make([]byte, 10)
+	_, _ = rand.Read(b) // never fails
+	return strings.ToLower(base32.StdEncoding.EncodeToString(b))
+}
+
+// wake has this process look for runs to work on.
+func (r *Runs) wake() {
+	select {
+	case r.poke <- struct{}{}:
+	default:
+	}
+}
+
+// tell wakes those who wait for a run.
+func (r *Runs) tell() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// info opens what a run was started with.
+func (r *Runs) info(w row) (Info, error) {
+	i := Info{
+		Name: w.name, Key: w.key.String, State: w.state, Created: timeOf(w.created), Changed: timeOf(w.changed), Deadline: timeOf(w.deadline), Reason: w.reason, Component: w.code,
+	}
+	if w.wake.Valid && w.state == Asleep {
+		i.Wake = timeOf(w.wake.Int64)
+	}
+	s, err := r.spec(w)
+	i.Tool, i.Target, i.Input = s.Tool, s.Target, s.Input
+	return i, err
+}
+
+func (r *Runs) spec(w row) (s spec, err error) {
+	text, err := r.sealer.open(place{run: w.name, kind: "spec"}, w.spec)
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil {
+		return s, fmt.Errorf("read run %s: %w", w.name, err)
+	}
+	return s, nil
+}
+
+// Get returns what is known of a run. It fails with an *[UnknownError] if there is none of that name.
+func (r *Runs) Get(ctx context.Context, name string) (Info, error) {
+	var w row
+	err := r.db.Read(ctx, func(c *sqlite.Conn) (err error) {
+		w, err = findRun(ctx, c, name)
+		return err
+	})
+	if err != nil {
+		return Info{}, err
+	}
+	return r.info(w)
+}
+
+// List returns runs, the newest first: at most limit, and those before a name if it is not empty.
+func (r *Runs) List(ctx context.Context, before string, limit int) ([]Info, error) {
+	var rows []row
+	err := r.db.Read(ctx, func(c *sqlite.Conn) error {
+		from := int64(1) << 62
+		if before != "" {
+			w, err := findRun(ctx, c, before)
+			if err != nil {
+				return err
+			}
+			from = w.id
+		}
+		for one, err := range c.Rows(ctx, `SELECT `+rowColumns+` FROM run WHERE id < ? ORDER BY id DESC LIMIT ?`, from, limit) {
+			if err != nil {
+				return err
+			}
+			var w row
+			if err := one.Scan(w.fields()...); err != nil {
+				return err
+			}
+			rows = append(rows, w)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Info, 0, len(rows))
+	for _, w := range rows {
+		i, err := r.info(w)
+		if err != nil {
+			i.Reason = err.Error()
+		}
+		list = append(list, i)
+	}
+	return list, nil
+}
+
+// Result is how a run ended.
+type Result struct {
+	Info
+	// Output is JSON, if the state is [Done].
+	Output json.RawMessage `json:"output,omitempty"`
+	// Outcome says it otherwise.
+	Outcome host.Outcome `json:"outcome"`
+	Usage   host.Usage   `json:"usage,omitzero"`
+}
+
+// ended is what is kept of a run that ended.
+type ended struct {
+	Output  json.RawMessage `json:"output,omitempty"`
+	Outcome host.Outcome    `json:"outcome"`
+	Usage   host.Usage      `json:"usage"`
+}
+
+// Wait returns how a run ended, once it has. The end of ctx does not end the run.
+func (r *Runs) Wait(ctx context.Context, name string) (Result, error) {
+	for {
+		r.mu.Lock()
+		changed := r.changed
+		r.mu.Unlock()
+		result, err := r.Result(ctx, name)
+		if err != nil || result.State.Final() {
+			return result, err
+		}
+		timer := time.NewTimer(pollTime) // another process may work on it
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return result, ctx.Err()
+		}
+		timer.Stop()
+	}
+}
+
+// pollTime is how often a process looks for what others did.
+const pollTime = 200 * time.Millisecond
+
+// Result returns where a run is, and how it ended if it has.
+func (r *Runs) Result(ctx context.Context, name string) (result Result, err error) {
+	var w row
+	var body []byte
+	err = r.db.View(ctx, func(c *sqlite.Conn) (err error) {
+		if w, err = findRun(ctx, c, name); err != nil {
+			return err
+		}
+		err = c.Row(ctx, `SELECT body FROM outcome WHERE run = ?`, w.id).Scan(&body)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	if result.Info, err = r.info(w); err != nil || body == nil {
+		return result, err
+	}
+	text, err := r.sealer.open(place{run: w.name, kind: "outcome"}, body)
+	var e ended
+	if err == nil {
+		err = json.Unmarshal(text, &e)
+	}
+	if err != nil {
+		return result, fmt.Errorf("read the result of run %s: %w", name, err)
+	}
+	result.Output, result.Outcome, result.Usage = e.Output, e.Outcome, e.Usage
+	return result, nil
+}
+
+// Cancel asks for the end of a run. A call that is running ends; a sleeping one goes on no more. It reports false if the run has already ended.
+func (r *Runs) Cancel(ctx context.Context, name string) (bool, error) {
+	asked := false
+	err := r.db.Update(ctx, func(c *sqlite.Conn) error {
+		w, err := findRun(ctx, c, name)
+		if err != nil || w.state.Final() && w.state != Parked {
+			return err
+		}
+		asked = true
+		if w.state == Running {
+			_, err := c.Exec(ctx, `UPDATE run SET cancel = 1 WHERE id = ?`, w.id)
+			return err
+		}
+		return r.finish(ctx, c, w.id, w.name, Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: "the run was cancelled"}})
+	})
+	r.tell()
+	r.wake()
+	return asked, err
+}
+
+// finish writes down how a run ended, and drops what it would have gone on with.
+func (r *Runs) finish(ctx context.Context, c *sqlite.Conn, id int64, name string, s State, e ended) error {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("write down the result of run %s: %w", name, err)
+	}
+	if _, err = c.Exec(ctx, `INSERT OR REPLACE INTO outcome VALUES (?, ?)`, id, r.sealer.seal(place{run: name, kind: "outcome"}, text)); err != nil {
+		return err
+	}
+	if _, err = c.Exec(ctx, `UPDATE run SET state = ?, wake = NULL, owner = NULL, changed = ?, reason = '' WHERE id = ?`, s, milliseconds(r.now()), id); err != nil {
+		return err
+	}
+	if err := clearLog(ctx, c, id); err != nil {
+		return err
+	}
+	_, err = c.Exec(ctx, `DELETE FROM snapshot WHERE run = ?`, id)
+	return err
+}
+
+func clearLog(ctx context.Context, c *sqlite.Conn, id int64) error {
+	_, err := c.Exec(ctx, `DELETE FROM log WHERE run = ?`, id)
+	return err
+}
+
+// Retry has a parked run go on. It reports false if the run is not parked.
+func (r *Runs) Retry(ctx context.Context, name string) (bool, error) {
+	retried := false
+	err := r.db.Update(ctx, func(c *sqlite.Conn) error {
+		w, err := findRun(ctx, c, name)
+		if err != nil || w.state != Parked {
+			return err
+		}
+		retried = true
+		_, err = c.Exec(ctx, `UPDATE run SET state = ?, crashes = 0, reason = '', changed = ? WHERE id = ?`, Ready, milliseconds(r.now()), w.id)
+		return err
+	})
+	r.wake()
+	return retried, err
+}
+
+// Remove deletes a run that has ended or is parked. It reports false if it goes on.
+func (r *Runs) Remove(ctx context.Context, name string) (bool, error) {
+	removed := false
+	err := r.db.Update(ctx, func(c *sqlite.Conn) error {
+		w, err := findRun(ctx, c, name)
+		if err != nil || !w.state.Final() {
+			return err
+		}
+		removed = true
+		for _, query := range []string{`DELETE FROM run WHERE id = ?`, `DELETE FROM snapshot WHERE run = ?`, `DELETE FROM outcome WHERE run = ?`, `DELETE FROM log WHERE run = ?`} {
+			if _, err := c.Exec(ctx, query, w.id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return removed, err
+}

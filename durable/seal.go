@@ -1,0 +1,88 @@
+package durable
+
+import (
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/crypto/chacha20poly1305"
+)
+
+// KeySize is the length of [Options.Key] in bytes.
+const KeySize = chacha20poly1305.KeySize
+
+// sealer compresses, encrypts and authenticates what the file keeps of runs. What is sealed says where it belongs: it cannot be opened as part of
+// another run, or in another place of the same run.
+type sealer struct{ aead cipher.AEAD }
+
+func newSealer(key []byte) (*sealer, error) {
+	aead, err := chacha20poly1305.NewX(key)
+	if err != nil {
+		return nil, fmt.Errorf("the key of runs: %w", err)
+	}
+	return &sealer{aead}, nil
+}
+
+// place is where something sealed belongs. after is the tag of what comes before it.
+type place struct {
+	run   string
+	kind  string
+	n     int64
+	after []byte
+}
+
+func (p place) text() []byte {
+	b := append([]byte("stile run\x00"+p.run+"\x00"+p.kind+"\x00"), make([]byte, 8)...)
+	binary.LittleEndian.PutUint64(b[len(b)-8:], uint64(p.n))
+	return append(b, p.after...)
+}
+
+var (
+	packer = sync.OnceValue(func() *zstd.Encoder {
+		e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(false), zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
+		return e
+	})
+	unpacker = sync.OnceValue(func() *zstd.Decoder {
+		d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxSealed))
+		return d
+	})
+)
+
+const (
+	// maxSealed bounds what is unpacked from one seal: a snapshot has at most the memory of a call and its handles.
+	maxSealed = 160 << 20
+	tagSize   = chacha20poly1305.Overhead
+)
+
+// seal returns the content as it is kept.
+func (s *sealer) seal(at place, content []byte) []byte {
+	sealed := make([]byte, s.aead.NonceSize(), s.aead.NonceSize()+len(content)/2+64)
+	_, _ = rand.Read(sealed) // never fails
+	return s.aead.Seal(sealed, sealed[:s.aead.NonceSize()], packer().EncodeAll(content, nil), at.text())
+}
+
+// errDamaged says that something was altered, or belongs elsewhere.
+var errDamaged = errors.New("it is damaged or was altered, or the key is another")
+
+func (s *sealer) open(at place, sealed []byte) ([]byte, error) {
+	if len(sealed) < s.aead.NonceSize()+tagSize {
+		return nil, errDamaged
+	}
+	n := s.aead.NonceSize()
+	packed, err := s.aead.Open(nil, sealed[:n], sealed[n:], at.text())
+	if err != nil {
+		return nil, errDamaged
+	}
+	content, err := unpacker().DecodeAll(packed, nil)
+	if err != nil {
+		return nil, errDamaged
+	}
+	return content, nil
+}
+
+// tag identifies what is sealed.
+func tag(sealed []byte) []byte { return sealed[max(0, len(sealed)-tagSize):] }

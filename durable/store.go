@@ -1,0 +1,144 @@
+package durable
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+// The file. What somebody could learn something from, or forge, is sealed. The rest says when a run goes on and whose it is: who alters that
+// can delay a run.
+var schema = sqlite.Schema{Kind: "store of runs", ID: 0x73747275 /* stru */, MaxRow: 256 << 20, Migrations: []string{`
+CREATE TABLE run (
+	id       INTEGER PRIMARY KEY AUTOINCREMENT,
+	name     TEXT NOT NULL UNIQUE,    -- what people and programs call it
+	key      TEXT UNIQUE,             -- of whoever started it
+	state    TEXT NOT NULL,
+	wake     INTEGER,                 -- when it goes on, in milliseconds since 1970; null if no time does that
+	created  INTEGER NOT NULL,
+	changed  INTEGER NOT NULL,
+	deadline INTEGER NOT NULL,
+	owner    TEXT,                    -- the process it belongs to
+	fence    INTEGER NOT NULL DEFAULT 0, -- how many owners it had
+	crashes  INTEGER NOT NULL DEFAULT 0, -- owners that were gone, since the run last came on
+	cancel   INTEGER NOT NULL DEFAULT 0, -- somebody asked for its end
+	code     TEXT NOT NULL,           -- the component's digest
+	spec     BLOB NOT NULL,           -- sealed
+	batches  INTEGER NOT NULL DEFAULT 0, -- of its log
+	head     BLOB NOT NULL,           -- sealed: which batch of the log is the last
+	reason   TEXT NOT NULL DEFAULT '' -- why it is parked
+) STRICT;
+CREATE INDEX run_due ON run (state, wake);
+CREATE INDEX run_owner ON run (owner) WHERE owner IS NOT NULL;
+CREATE INDEX run_code ON run (code);
+
+-- Where a run goes on before its log does.
+CREATE TABLE snapshot (run INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+
+-- Entries of the log that were written together.
+CREATE TABLE log (run INTEGER NOT NULL, n INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (run, n)) STRICT, WITHOUT ROWID;
+
+-- How runs ended.
+CREATE TABLE outcome (run INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+
+-- The components of runs, and the modules that those import: a run goes on under the code that it began with.
+CREATE TABLE code (digest TEXT NOT NULL PRIMARY KEY, body BLOB NOT NULL) STRICT;
+
+-- The processes that work on runs: until when they are alive by the clock since the start of the machine.
+CREATE TABLE owner (name TEXT NOT NULL PRIMARY KEY, boot TEXT NOT NULL, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+`}}
+
+// State says where a run is.
+type State string
+
+// The states of a run. The last four are final, except that a parked run can be retried.
+const (
+	Ready     State = "ready"     // it can go on as soon as a process takes it
+	Running   State = "running"   // it belongs to a process
+	Asleep    State = "asleep"    // it waits without memory
+	Done      State = "done"      // it has a result
+	Failed    State = "failed"    // it ended with an error
+	Cancelled State = "cancelled" // somebody ended it
+	Parked    State = "parked"    // it cannot go on: see Info.Reason
+)
+
+// Final reports whether a run in this state goes on by itself.
+func (s State) Final() bool { return s == Done || s == Failed || s == Cancelled || s == Parked }
+
+// Info is what is known of a run without opening it.
+type Info struct {
+	Name    string    `json:"run"`
+	Key     string    `json:"key,omitempty"`
+	State   State     `json:"state"`
+	Tool    string    `json:"tool"`
+	Target  string    `json:"target,omitempty"`
+	Created time.Time `json:"created"`
+	Changed time.Time `json:"changed"`
+	// Deadline is when the run is ended, however far it is.
+	Deadline time.Time `json:"deadline"`
+	// Wake is when a sleeping run goes on. It is zero if no time makes it.
+	Wake time.Time `json:"wake,omitzero"`
+	// Reason says why a run is parked.
+	Reason string `json:"reason,omitempty"`
+	// Component is the digest of its code.
+	Component string `json:"component"`
+	// Input is JSON.
+	Input json.RawMessage `json:"input,omitempty"`
+}
+
+// spec is what a run was started with.
+type spec struct {
+	Tool   string          `json:"tool"`
+	Target string          `json:"target,omitempty"`
+	Input  json.RawMessage `json:"input,omitempty"`
+	// Modules are the digests of the modules that the component imports.
+	Modules map[string]string `json:"modules,omitempty"`
+}
+
+// row is a run in the file.
+type row struct {
+	id                         int64
+	name                       string
+	key                        sql.NullString
+	state                      State
+	wake                       sql.NullInt64
+	created, changed, deadline int64
+	owner                      sql.NullString
+	fence, crashes             int64
+	cancel                     bool
+	code                       string
+	spec                       []byte
+	batches                    int64
+	head                       []byte
+	reason                     string
+}
+
+const rowColumns = `id, name, key, state, wake, created, changed, deadline, owner, fence, crashes, cancel, code, spec, batches, head, reason`
+
+func (r *row) fields() []any {
+	return []any{&r.id, &r.name, &r.key, &r.state, &r.wake, &r.created, &r.changed, &r.deadline, &r.owner, &r.fence, &r.crashes, &r.cancel, &r.code, &r.spec, &r.batches, &r.head, &r.reason}
+}
+
+func findRun(ctx context.Context, c *sqlite.Conn, name string) (r row, err error) {
+	err = c.Row(ctx, `SELECT `+rowColumns+` FROM run WHERE name = ?`, name).Scan(r.fields()...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, &UnknownError{name}
+	}
+	return r, err
+}
+
+// UnknownError reports a run that is not in the store.
+type UnknownError struct{ Name string }
+
+func (e *UnknownError) Error() string {
+	return fmt.Sprintf("there is no run %q; stile runs list shows those that there are", e.Name)
+}
+
+func milliseconds(t time.Time) int64 { return t.UnixMilli() }
+
+func timeOf(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

@@ -1,0 +1,531 @@
+package durable
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/sha256hex"
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+// active is a run that belongs to this process.
+type active struct {
+	runs    *Runs
+	id      int64
+	name    string
+	fence   int64
+	code    string
+	batches int64  // of the log; the writer's, while there is one
+	tag     []byte // of the last batch, or of the snapshot or spec before it
+	journal *journal
+	cancel  context.CancelCauseFunc
+}
+
+// hold runs a statement whose last parameters are the run's id, this owner and its fence. It reports whether the run still belongs to it.
+func (a *active) hold(ctx context.Context, c *sqlite.Conn, query string, args ...any) (bool, error) {
+	result, err := c.Exec(ctx, query, append(args, a.id, a.runs.owner, a.fence)...)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n == 1, err
+}
+
+// Work has this process work on the store's runs, until [Runs.Close]. It returns at once. Doing it again does nothing.
+func (r *Runs) Work() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.working {
+		return
+	}
+	r.working = true
+	r.all.Go(r.work)
+}
+
+// errCancelled ends the call of a run that somebody cancelled.
+var errCancelled = errors.New("the run was cancelled")
+
+// errLate ends the call of a run that is out of time.
+var errLate = errors.New("the run has reached its deadline")
+
+func (r *Runs) work() {
+	next := time.NewTimer(0)
+	defer next.Stop()
+	beaten := time.Time{}
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-next.C:
+		case <-r.poke:
+		}
+		if time.Since(beaten) >= beat { // by the monotonic clock
+			if err := r.beat(); err != nil {
+				r.log.Error("runs are not kept", "error", err)
+			} else {
+				beaten = time.Now()
+			}
+		}
+		wait, err := r.take()
+		if err != nil && r.ctx.Err() == nil {
+			r.log.Error("runs cannot be taken", "error", err)
+		}
+		next.Reset(min(wait, pollTime))
+	}
+}
+
+// beat says that this process is alive, and takes runs from those that are not.
+func (r *Runs) beat() error {
+	boot, up, err := uptime()
+	if err != nil {
+		return err
+	}
+	ctx := r.ctx
+	var others []string // that have run out, or ended
+	ended := map[string]bool{}
+	if err := r.db.Read(ctx, func(c *sqlite.Conn) error {
+		for one, err := range c.Rows(ctx, `SELECT name, boot <> ? OR until < ? FROM owner WHERE name <> ?`, boot, int64(up), r.owner) {
+			if err != nil {
+				return err
+			}
+			var name string
+			var over bool
+			if err := one.Scan(&name, &over); err != nil {
+				return err
+			}
+			if ended[name] = gone(r.o.Dir, name); over || ended[name] {
+				others = append(others, name)
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return r.db.Update(ctx, func(c *sqlite.Conn) error {
+		if _, err := c.Exec(ctx, `INSERT INTO owner VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET boot = excluded.boot, until = excluded.until`, r.owner, boot, int64(up+leaseTime)); err != nil {
+			return err
+		}
+		for _, name := range others {
+			var until int64 // by now it may have said that it is alive
+			err := c.Row(ctx, `DELETE FROM owner WHERE name = ? AND (boot <> ? OR until < ? OR ?) RETURNING until`, name, boot, int64(up), ended[name]).Scan(&until)
+			if errors.Is(err, sql.ErrNoRows) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if _, err := c.Exec(ctx, `UPDATE run SET state = 'ready', owner = NULL, fence = fence + 1, crashes = crashes + 1 WHERE owner = ?`, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// take takes runs that can go on, as many as this process may have. It returns when there may be more.
+func (r *Runs) take() (wait time.Duration, err error) {
+	r.mu.Lock()
+	free := r.o.Live - len(r.active)
+	var mine []*active
+	for _, a := range r.active {
+		mine = append(mine, a)
+	}
+	r.mu.Unlock()
+	ctx := r.ctx
+	now := r.now()
+	for _, a := range mine {
+		r.look(a, now)
+	}
+	wait = time.Hour
+	if free <= 0 {
+		return wait, nil
+	}
+	var due []int64
+	err = r.db.Read(ctx, func(c *sqlite.Conn) error {
+		const query = `SELECT id FROM run WHERE state = 'ready' UNION ALL SELECT id FROM run WHERE state = 'asleep' AND wake <= ? LIMIT ?`
+		for one, err := range c.Rows(ctx, query, milliseconds(now), free) {
+			if err != nil {
+				return err
+			}
+			var id int64
+			if err := one.Scan(&id); err != nil {
+				return err
+			}
+			due = append(due, id)
+		}
+		var at sql.NullInt64
+		if err := c.Row(ctx, `SELECT min(wake) FROM run WHERE state = 'asleep' AND wake > ?`, milliseconds(now)).Scan(&at); err != nil {
+			return err
+		}
+		if at.Valid {
+			wait = max(0, timeOf(at.Int64).Sub(now))
+		}
+		return nil
+	})
+	if err != nil || len(due) == 0 {
+		return wait, err
+	}
+	var taken []row
+	err = r.db.Update(ctx, func(c *sqlite.Conn) error {
+		taken = taken[:0]
+		for _, id := range due {
+			var w row
+			err := c.Row(ctx, `UPDATE run SET state = 'running', owner = ?, fence = fence + 1, wake = NULL
+				WHERE id = ? AND (state = 'ready' OR state = 'asleep' AND wake <= ?) RETURNING `+rowColumns, r.owner, id, milliseconds(now)).Scan(w.fields()...)
+			if errors.Is(err, sql.ErrNoRows) {
+				continue // another process has it
+			}
+			if err != nil {
+				return err
+			}
+			taken = append(taken, w)
+		}
+		return nil
+	})
+	if err != nil {
+		return wait, err
+	}
+	for _, w := range taken {
+		a := &active{runs: r, id: w.id, name: w.name, fence: w.fence, code: w.code, batches: w.batches}
+		a.journal = &journal{writer: &r.writer, run: a}
+		r.mu.Lock()
+		r.active[w.id] = a
+		r.mu.Unlock()
+		r.all.Go(func() { r.begin(a, w) })
+	}
+	return wait, nil
+}
+
+// look ends the call of a run that somebody cancelled.
+func (r *Runs) look(a *active, now time.Time) {
+	var cancel bool
+	var deadline int64
+	err := r.db.Read(r.ctx, func(c *sqlite.Conn) error {
+		return c.Row(r.ctx, `SELECT cancel, deadline FROM run WHERE id = ? AND owner = ? AND fence = ?`, a.id, r.owner, a.fence).Scan(&cancel, &deadline)
+	})
+	r.mu.Lock()
+	end := a.cancel
+	r.mu.Unlock()
+	switch {
+	case end == nil:
+	case errors.Is(err, sql.ErrNoRows):
+		end(&LostError{a.name})
+	case err != nil:
+	case cancel:
+		end(errCancelled)
+	case now.After(timeOf(deadline)):
+		end(errLate)
+	}
+}
+
+// begin has a run go on.
+func (r *Runs) begin(a *active, w row) {
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	r.mu.Lock()
+	a.cancel = cancel
+	r.mu.Unlock()
+	var release func()
+	done := func(result host.Result, err error) {
+		cause := context.Cause(ctx)
+		cancel(nil)
+		if release != nil {
+			release()
+		}
+		r.end(a, w, result, err, cause)
+	}
+	if w.crashes >= int64(r.o.Crashes) {
+		done(host.Result{}, &parkError{fmt.Sprintf("%d processes ended while it ran; retry it once that is mended", w.crashes)})
+		return
+	}
+	if w.cancel {
+		cancel(errCancelled)
+		done(host.Result{}, errCancelled)
+		return
+	}
+	if r.now().After(timeOf(w.deadline)) {
+		cancel(errLate)
+		done(host.Result{}, errLate)
+		return
+	}
+	component, request, free, err := r.prepare(ctx, a, w)
+	release = free
+	if err == nil {
+		r.all.Add(1)
+		err = component.Start(ctx, request, func(result host.Result, err error) {
+			defer r.all.Done()
+			done(result, err)
+		})
+		if err != nil {
+			r.all.Done()
+		}
+	}
+	if err != nil {
+		done(host.Result{}, err)
+	}
+}
+
+// parkError says why a run cannot go on.
+type parkError struct{ reason string }
+
+func (e *parkError) Error() string { return e.reason }
+
+// prepare reads what a run goes on with.
+func (r *Runs) prepare(ctx context.Context, a *active, w row) (_ *host.Component, request host.Request, release func(), err error) {
+	info, err := r.info(w)
+	if err != nil {
+		return nil, request, nil, &parkError{err.Error()}
+	}
+	s, err := r.spec(w)
+	if err != nil {
+		return nil, request, nil, &parkError{err.Error()}
+	}
+	durable := &host.Durable{Run: w.name, Journal: a.journal, Idle: r.o.Idle}
+	a.tag = tag(w.spec)
+	var snapshot []byte
+	var batches [][]byte
+	first := int64(0)
+	err = r.db.View(ctx, func(c *sqlite.Conn) error {
+		if err := c.Row(ctx, `SELECT body FROM snapshot WHERE run = ?`, w.id).Scan(&snapshot); err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		for one, err := range c.Rows(ctx, `SELECT n, body FROM log WHERE run = ? ORDER BY n`, w.id) {
+			if err != nil {
+				return err
+			}
+			var n int64
+			var body []byte
+			if err := one.Scan(&n, &body); err != nil {
+				return err
+			}
+			if first == 0 {
+				first = n
+			}
+			batches = append(batches, body)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, request, nil, err
+	}
+	damaged := func(what string, err error) error { return &parkError{fmt.Sprintf("%s cannot be read: %v", what, err)} }
+	at := w.batches - int64(len(batches)) // the batches before belong to the snapshot
+	if snapshot != nil {
+		if durable.State, err = r.sealer.open(place{run: w.name, kind: "snapshot", n: at}, snapshot); err != nil {
+			return nil, request, nil, damaged("its snapshot", err)
+		}
+		a.tag = tag(snapshot)
+	} else if at != 0 {
+		return nil, request, nil, damaged("its log", errDamaged)
+	}
+	for i, body := range batches {
+		n := at + int64(i) + 1
+		batch, err := r.sealer.open(place{run: w.name, kind: "log", n: n, after: a.tag}, body)
+		if err != nil {
+			return nil, request, nil, damaged("its log", err)
+		}
+		entries, err := readBatch(batch)
+		if err != nil {
+			return nil, request, nil, damaged("its log", err)
+		}
+		durable.Log = append(durable.Log, entries...)
+		a.tag = tag(body)
+	}
+	if _, err := r.sealer.open(place{run: w.name, kind: "head", n: w.batches, after: a.tag}, w.head); err != nil {
+		return nil, request, nil, damaged("the end of its log", err)
+	}
+	component, err := r.load(ctx, w.code, s.Modules)
+	if err != nil {
+		return nil, request, nil, err
+	}
+	request, release, err = r.o.Request(ctx, info)
+	if err != nil {
+		if ctx.Err() == nil {
+			err = &parkError{err.Error()}
+		}
+		return nil, request, nil, errors.Join(err, nil)
+	}
+	request.Tool, request.Input, request.Durable, request.Recorder = s.Tool, s.Input, durable, nil
+	return component, request, release, nil
+}
+
+// end writes down what became of a call.
+func (r *Runs) end(a *active, w row, result host.Result, err, cause error) {
+	ctx := context.WithoutCancel(r.ctx)
+	defer func() {
+		r.mu.Lock()
+		delete(r.active, a.id)
+		r.mu.Unlock()
+		r.tell()
+		r.wake()
+	}()
+	var asleep *host.AsleepError
+	var lost *LostError
+	var park *parkError
+	var write func(*sqlite.Conn) error
+	finish := func(s State, o host.Outcome) func(*sqlite.Conn) error {
+		return func(c *sqlite.Conn) error {
+			return r.finish(ctx, c, a.id, a.name, s, ended{Output: result.Output, Outcome: o, Usage: result.Usage})
+		}
+	}
+	parked := func(reason string) func(*sqlite.Conn) error {
+		return func(c *sqlite.Conn) error {
+			_, err := c.Exec(ctx, `UPDATE run SET state = ?, owner = NULL, changed = ?, reason = ? WHERE id = ?`, Parked, milliseconds(r.now()), printable.Short(reason, 4<<10), a.id)
+			return err
+		}
+	}
+	switch {
+	case errors.As(err, &lost), errors.As(cause, &lost):
+		return
+	case err == nil:
+		write = finish(Done, host.OutcomeOf(nil))
+	case errors.As(err, &asleep):
+		write = func(c *sqlite.Conn) error { return r.lay(ctx, c, a, asleep) }
+	case errors.Is(cause, errCancelled):
+		write = finish(Cancelled, host.Outcome{Kind: "cancelled", Message: errCancelled.Error()})
+	case errors.Is(cause, errLate):
+		write = finish(Failed, host.Outcome{Kind: "limit", Limit: "deadline", Value: timeOf(w.deadline).Format(time.RFC3339), Message: errLate.Error()})
+	case errors.As(err, &park):
+		write = parked(park.reason)
+	case errors.As(err, new(*host.PartedError)), errors.As(err, new(*host.StateError)):
+		write = parked(err.Error())
+	case r.ctx.Err() != nil, errors.Is(err, host.ErrClosed), a.journal.failed(), errors.Is(err, context.Canceled):
+		r.release(ctx, a, err)
+		return
+	default:
+		outcome := host.OutcomeOf(err)
+		if outcome.Kind == "fault" {
+			write = parked("a fault of the host: " + err.Error())
+		} else {
+			write = finish(Failed, outcome)
+		}
+	}
+	err = r.db.Update(ctx, func(c *sqlite.Conn) error {
+		held, err := a.hold(ctx, c, `UPDATE run SET crashes = 0 WHERE id = ? AND owner = ? AND fence = ?`)
+		if err != nil || !held {
+			return err
+		}
+		return write(c)
+	})
+	if err != nil {
+		r.log.Error("what became of a run is not written down", "run", a.name, "error", err)
+		r.release(ctx, a, err)
+	}
+}
+
+func (j *journal) failed() bool {
+	j.writer.mu.Lock()
+	defer j.writer.mu.Unlock()
+	return j.fault != nil
+}
+
+// lay writes down a run that sleeps. Its log is not needed any more.
+func (r *Runs) lay(ctx context.Context, c *sqlite.Conn, a *active, asleep *host.AsleepError) error {
+	body := r.sealer.seal(place{run: a.name, kind: "snapshot", n: a.batches}, asleep.State)
+	head := r.sealer.seal(place{run: a.name, kind: "head", n: a.batches, after: tag(body)}, nil)
+	if _, err := c.Exec(ctx, `INSERT OR REPLACE INTO snapshot VALUES (?, ?)`, a.id, body); err != nil {
+		return err
+	}
+	if err := clearLog(ctx, c, a.id); err != nil {
+		return err
+	}
+	var wake sql.NullInt64
+	for _, w := range asleep.Waits {
+		if at := milliseconds(w.At); !w.At.IsZero() && (!wake.Valid || at < wake.Int64) {
+			wake = sql.NullInt64{Int64: at, Valid: true}
+		}
+	}
+	_, err := c.Exec(ctx, `UPDATE run SET state = ?, owner = NULL, wake = ?, head = ?, changed = ? WHERE id = ?`, Asleep, wake, head, milliseconds(r.now()), a.id)
+	return err
+}
+
+// release leaves a run to the next process that has room for it: this one ends, or could not write.
+func (r *Runs) release(ctx context.Context, a *active, why error) {
+	r.log.Info("a run is left to be continued", "run", a.name, "error", why)
+	err := r.db.Update(ctx, func(c *sqlite.Conn) error {
+		_, err := a.hold(ctx, c, `UPDATE run SET state = 'ready', owner = NULL WHERE id = ? AND owner = ? AND fence = ?`)
+		return err
+	})
+	if err != nil {
+		r.log.Error("a run could not be left", "run", a.name, "error", err)
+	}
+}
+
+// code is a component that runs go on with.
+type code struct {
+	ready     chan struct{}
+	component *host.Component
+	err       error
+}
+
+func (c *code) close() error {
+	<-c.ready
+	if c.component == nil {
+		return nil
+	}
+	return c.component.Close()
+}
+
+// load loads a component of the store, once.
+func (r *Runs) load(ctx context.Context, digest string, modules map[string]string) (*host.Component, error) {
+	r.mu.Lock()
+	k := r.codes[digest]
+	if k != nil {
+		r.mu.Unlock()
+		select {
+		case <-k.ready:
+			return k.component, k.err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	k = &code{ready: make(chan struct{})}
+	r.codes[digest] = k
+	r.mu.Unlock()
+	k.component, k.err = r.read(r.ctx, digest, modules)
+	if k.err != nil {
+		r.mu.Lock()
+		delete(r.codes, digest)
+		r.mu.Unlock()
+	}
+	close(k.ready)
+	return k.component, k.err
+}
+
+func (r *Runs) read(ctx context.Context, digest string, modules map[string]string) (*host.Component, error) {
+	body := func(ctx context.Context, digest string) ([]byte, error) {
+		var packed []byte
+		err := r.db.Read(ctx, func(c *sqlite.Conn) error {
+			return c.Row(ctx, `SELECT body FROM code WHERE digest = ?`, digest).Scan(&packed)
+		})
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil, &parkError{"its code " + digest + " is not in the store"}
+		}
+		if err != nil {
+			return nil, err
+		}
+		wasm, err := unpacker().DecodeAll(packed, nil)
+		if err != nil || sha256hex.Of(wasm) != digest {
+			return nil, &parkError{"its code " + digest + " " + errDamaged.Error()}
+		}
+		return wasm, nil
+	}
+	for name, d := range modules {
+		if err := r.o.Host.AddModuleNamed(ctx, name, func(ctx context.Context) ([]byte, error) { return body(ctx, d) }); err != nil {
+			return nil, err
+		}
+	}
+	wasm, err := body(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	component, err := r.o.Host.Load(ctx, wasm)
+	if load, ok := errors.AsType[*host.LoadError](err); ok {
+		return nil, &parkError{"its code is refused: " + load.Error()}
+	}
+	return component, err
+}
