@@ -501,7 +501,7 @@ const (
 // extismCases are texts for the cases of the variant error of stile:capability/types. Those with a colon have one of their own.
 var extismCases = []string{
 	"denied", "the grant was revoked: ", "the grant has expired", "a limit was reached: ", "the request took too long", "the content is too large",
-	"not found: ", "it already exists: ", "conflict: ", "invalid: ", "unavailable: ",
+	"not found: ", "it already exists: ", "conflict: ", "invalid: ", "unavailable: ", "interrupted: ",
 }
 
 // inputOfText is the schema of a tool that takes text or bytes.

@@ -226,7 +226,7 @@ func (s *server) operation(op host.Operation) (_ protocol.Operation, ok bool) {
 }
 
 // codes are the cases of the variant `error`.
-var codes = []string{"denied", "revoked", "expired", "exhausted", "timed-out", "too-large", "not-found", "already-exists", "conflict", "invalid", "unavailable"}
+var codes = []string{"denied", "revoked", "expired", "exhausted", "timed-out", "too-large", "not-found", "already-exists", "conflict", "invalid", "unavailable", "interrupted"}
 
 // finish says how a call ended.
 func finish(ctx context.Context, r *protocol.Result, err error) {

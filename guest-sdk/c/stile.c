@@ -3571,6 +3571,7 @@ stile_string stile_error_text(stile_error error) {
   case STILE_ERROR_ALREADY_EXISTS: return stile_concat(stile_text("already exists: "), error.value.already_exists);
   case STILE_ERROR_CONFLICT: return stile_concat(stile_text("conflict: "), error.value.conflict);
   case STILE_ERROR_INVALID: return stile_concat(stile_text("invalid: "), error.value.invalid);
+  case STILE_ERROR_INTERRUPTED: return stile_concat(stile_text("interrupted: "), error.value.interrupted);
   default: return stile_concat(stile_text("unavailable: "), error.value.unavailable);
   }
 }

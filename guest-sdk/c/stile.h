@@ -60,6 +60,8 @@ enum {
   STILE_ERROR_INVALID,
   // The other side failed: connection, TLS, protocol, disk.
   STILE_ERROR_UNAVAILABLE,
+  // The process ended during the operation. It may have happened. Only durable calls see this.
+  STILE_ERROR_INTERRUPTED,
 };
 typedef struct {
   uint8_t tag; // STILE_ERROR_DENIED ...
@@ -73,6 +75,7 @@ typedef struct {
     stile_string conflict;
     stile_string invalid;
     stile_string unavailable;
+    stile_string interrupted;
   } value;
 } stile_error;
 

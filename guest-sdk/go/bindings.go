@@ -89,6 +89,11 @@ type ErrorUnavailable struct{ Value string }
 
 func (ErrorUnavailable) isError() {}
 
+// The process ended during the operation. It may have happened. Only durable calls see this.
+type ErrorInterrupted struct{ Value string }
+
+func (ErrorInterrupted) isError() {}
+
 func storeError(c *call, p unsafe.Pointer, v Error) {
 	switch v := v.(type) {
 	case nil:
@@ -124,6 +129,9 @@ func storeError(c *call, p unsafe.Pointer, v Error) {
 	case ErrorUnavailable:
 		*(*uint8)(p) = 10
 		c.storeString(unsafe.Add(p, 8), v.Value)
+	case ErrorInterrupted:
+		*(*uint8)(p) = 11
+		c.storeString(unsafe.Add(p, 8), v.Value)
 	}
 }
 
@@ -151,6 +159,8 @@ func loadError(p unsafe.Pointer) Error {
 		return ErrorInvalid{loadString(unsafe.Add(p, 8))}
 	case 10:
 		return ErrorUnavailable{loadString(unsafe.Add(p, 8))}
+	case 11:
+		return ErrorInterrupted{loadString(unsafe.Add(p, 8))}
 	}
 	panic("unknown case")
 }

@@ -21,3 +21,4 @@ func (e ErrorAlreadyExists) Error() string { return "already exists: " + e.Value
 func (e ErrorConflict) Error() string      { return "conflict: " + e.Value }
 func (e ErrorInvalid) Error() string       { return "invalid: " + e.Value }
 func (e ErrorUnavailable) Error() string   { return "unavailable: " + e.Value }
+func (e ErrorInterrupted) Error() string   { return "interrupted: " + e.Value }

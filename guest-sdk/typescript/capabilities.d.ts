@@ -27,7 +27,9 @@ export namespace Types {
     | { tag: "conflict"; val: string }
     | { tag: "invalid"; val: string }
     /** The other side failed: connection, TLS, protocol, disk. */
-    | { tag: "unavailable"; val: string };
+    | { tag: "unavailable"; val: string }
+    /** The process ended during the operation. It may have happened. Only durable calls see this. */
+    | { tag: "interrupted"; val: string };
   interface Header {
     name: string;
     value: string;

@@ -25,6 +25,7 @@ const codes: Record<string, [string, number, string]> = {
   "too-large": ["EFBIG", -27, "file too large"],
   exhausted: ["EDQUOT", -122, "disk quota exceeded"],
   unavailable: ["EIO", -5, "i/o error"],
+  interrupted: ["EINTR", -4, "interrupted system call"],
   "timed-out": ["ETIMEDOUT", -110, "connection timed out"],
   invalid: ["EINVAL", -22, "invalid argument"],
 };

@@ -20,6 +20,7 @@ const texts: Record<string, (value: any) => string> = {
   conflict: (what) => `changed meanwhile: ${what}`,
   invalid: (what) => `invalid: ${what}`,
   unavailable: (what) => `unavailable: ${what}`,
+  interrupted: (what) => `interrupted: ${what}`,
 };
 
 export class CapabilityError extends Error {

@@ -184,6 +184,8 @@ Conflict(_rt::String),
 Invalid(_rt::String),
 /// The other side failed: connection, TLS, protocol, disk.
 Unavailable(_rt::String),
+/// The process ended during the operation. It may have happened. Only durable calls see this.
+Interrupted(_rt::String),
 }
 impl ::core::fmt::Debug for Error {
 fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
@@ -220,6 +222,9 @@ f.debug_tuple("Error::Invalid").field(e).finish()
 }
 Error::Unavailable(e) => {
 f.debug_tuple("Error::Unavailable").field(e).finish()
+}
+Error::Interrupted(e) => {
+f.debug_tuple("Error::Interrupted").field(e).finish()
 }
 }
 }
@@ -624,7 +629,7 @@ fn wit_import1(_: i32, _: i64, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: i64, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, _rt::as_i64(&max), ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result42 = match l2 {
+let result45 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<*mut u8>();
@@ -638,10 +643,10 @@ Ok(e)
 1 => {
 let e = {
 let l6 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V41;
-let v41 = match l6 {
+use super::super::super::stile::capability::types::Error as V44;
+let v44 = match l6 {
 0 => {
-let e41 = {
+let e44 = {
 let l7 = *ptr0.add(16).cast::<*mut u8>();
 let l8 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len9 = l8;
@@ -665,100 +670,110 @@ reason: _rt::string_lift(bytes15),
 remedy: _rt::string_lift(bytes18),
 }
 };
-V41::Denied(e41)
+V44::Denied(e44)
 }
 1 => {
-let e41 = {
+let e44 = {
 let l19 = *ptr0.add(16).cast::<*mut u8>();
 let l20 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V41::Revoked(e41)
+V44::Revoked(e44)
 }
 2 => {
-V41::Expired
+V44::Expired
 }
 3 => {
-let e41 = {
+let e44 = {
 let l22 = *ptr0.add(16).cast::<*mut u8>();
 let l23 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V41::Exhausted(e41)
+V44::Exhausted(e44)
 }
 4 => {
-V41::TimedOut
+V44::TimedOut
 }
 5 => {
-let e41 = {
+let e44 = {
 let l25 = *ptr0.add(16).cast::<i64>();
 l25 as u64
 };
-V41::TooLarge(e41)
+V44::TooLarge(e44)
 }
 6 => {
-let e41 = {
+let e44 = {
 let l26 = *ptr0.add(16).cast::<*mut u8>();
 let l27 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V41::NotFound(e41)
+V44::NotFound(e44)
 }
 7 => {
-let e41 = {
+let e44 = {
 let l29 = *ptr0.add(16).cast::<*mut u8>();
 let l30 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V41::AlreadyExists(e41)
+V44::AlreadyExists(e44)
 }
 8 => {
-let e41 = {
+let e44 = {
 let l32 = *ptr0.add(16).cast::<*mut u8>();
 let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V41::Conflict(e41)
+V44::Conflict(e44)
 }
 9 => {
-let e41 = {
+let e44 = {
 let l35 = *ptr0.add(16).cast::<*mut u8>();
 let l36 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V41::Invalid(e41)
+V44::Invalid(e44)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e41 = {
+10 => {
+let e44 = {
 let l38 = *ptr0.add(16).cast::<*mut u8>();
 let l39 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V41::Unavailable(e41)
+V44::Unavailable(e44)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e44 = {
+let l41 = *ptr0.add(16).cast::<*mut u8>();
+let l42 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V44::Interrupted(e44)
 }
 };
-v41
+v44
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result42
+result45
 }
 }
 }
@@ -782,7 +797,7 @@ fn wit_import1(_: i32, _: i64, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: i64, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, _rt::as_i64(&offset), _rt::as_i32(&length), ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result42 = match l2 {
+let result45 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<*mut u8>();
@@ -795,10 +810,10 @@ Ok(e)
 1 => {
 let e = {
 let l6 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V41;
-let v41 = match l6 {
+use super::super::super::stile::capability::types::Error as V44;
+let v44 = match l6 {
 0 => {
-let e41 = {
+let e44 = {
 let l7 = *ptr0.add(16).cast::<*mut u8>();
 let l8 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len9 = l8;
@@ -822,100 +837,110 @@ reason: _rt::string_lift(bytes15),
 remedy: _rt::string_lift(bytes18),
 }
 };
-V41::Denied(e41)
+V44::Denied(e44)
 }
 1 => {
-let e41 = {
+let e44 = {
 let l19 = *ptr0.add(16).cast::<*mut u8>();
 let l20 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V41::Revoked(e41)
+V44::Revoked(e44)
 }
 2 => {
-V41::Expired
+V44::Expired
 }
 3 => {
-let e41 = {
+let e44 = {
 let l22 = *ptr0.add(16).cast::<*mut u8>();
 let l23 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V41::Exhausted(e41)
+V44::Exhausted(e44)
 }
 4 => {
-V41::TimedOut
+V44::TimedOut
 }
 5 => {
-let e41 = {
+let e44 = {
 let l25 = *ptr0.add(16).cast::<i64>();
 l25 as u64
 };
-V41::TooLarge(e41)
+V44::TooLarge(e44)
 }
 6 => {
-let e41 = {
+let e44 = {
 let l26 = *ptr0.add(16).cast::<*mut u8>();
 let l27 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V41::NotFound(e41)
+V44::NotFound(e44)
 }
 7 => {
-let e41 = {
+let e44 = {
 let l29 = *ptr0.add(16).cast::<*mut u8>();
 let l30 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V41::AlreadyExists(e41)
+V44::AlreadyExists(e44)
 }
 8 => {
-let e41 = {
+let e44 = {
 let l32 = *ptr0.add(16).cast::<*mut u8>();
 let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V41::Conflict(e41)
+V44::Conflict(e44)
 }
 9 => {
-let e41 = {
+let e44 = {
 let l35 = *ptr0.add(16).cast::<*mut u8>();
 let l36 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V41::Invalid(e41)
+V44::Invalid(e44)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e41 = {
+10 => {
+let e44 = {
 let l38 = *ptr0.add(16).cast::<*mut u8>();
 let l39 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V41::Unavailable(e41)
+V44::Unavailable(e44)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e44 = {
+let l41 = *ptr0.add(16).cast::<*mut u8>();
+let l42 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V44::Interrupted(e44)
 }
 };
-v41
+v44
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result42
+result45
 }
 }
 }
@@ -940,7 +965,7 @@ fn wit_import1(_: i32, _: i64, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: i64, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, _rt::as_i64(&offset), _rt::as_i32(&length), ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result42 = match l2 {
+let result45 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<*mut u8>();
@@ -954,10 +979,10 @@ Ok(e)
 1 => {
 let e = {
 let l6 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V41;
-let v41 = match l6 {
+use super::super::super::stile::capability::types::Error as V44;
+let v44 = match l6 {
 0 => {
-let e41 = {
+let e44 = {
 let l7 = *ptr0.add(16).cast::<*mut u8>();
 let l8 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len9 = l8;
@@ -981,100 +1006,110 @@ reason: _rt::string_lift(bytes15),
 remedy: _rt::string_lift(bytes18),
 }
 };
-V41::Denied(e41)
+V44::Denied(e44)
 }
 1 => {
-let e41 = {
+let e44 = {
 let l19 = *ptr0.add(16).cast::<*mut u8>();
 let l20 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V41::Revoked(e41)
+V44::Revoked(e44)
 }
 2 => {
-V41::Expired
+V44::Expired
 }
 3 => {
-let e41 = {
+let e44 = {
 let l22 = *ptr0.add(16).cast::<*mut u8>();
 let l23 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V41::Exhausted(e41)
+V44::Exhausted(e44)
 }
 4 => {
-V41::TimedOut
+V44::TimedOut
 }
 5 => {
-let e41 = {
+let e44 = {
 let l25 = *ptr0.add(16).cast::<i64>();
 l25 as u64
 };
-V41::TooLarge(e41)
+V44::TooLarge(e44)
 }
 6 => {
-let e41 = {
+let e44 = {
 let l26 = *ptr0.add(16).cast::<*mut u8>();
 let l27 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V41::NotFound(e41)
+V44::NotFound(e44)
 }
 7 => {
-let e41 = {
+let e44 = {
 let l29 = *ptr0.add(16).cast::<*mut u8>();
 let l30 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V41::AlreadyExists(e41)
+V44::AlreadyExists(e44)
 }
 8 => {
-let e41 = {
+let e44 = {
 let l32 = *ptr0.add(16).cast::<*mut u8>();
 let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V41::Conflict(e41)
+V44::Conflict(e44)
 }
 9 => {
-let e41 = {
+let e44 = {
 let l35 = *ptr0.add(16).cast::<*mut u8>();
 let l36 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V41::Invalid(e41)
+V44::Invalid(e44)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e41 = {
+10 => {
+let e44 = {
 let l38 = *ptr0.add(16).cast::<*mut u8>();
 let l39 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V41::Unavailable(e41)
+V44::Unavailable(e44)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e44 = {
+let l41 = *ptr0.add(16).cast::<*mut u8>();
+let l42 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V44::Interrupted(e44)
 }
 };
-v41
+v44
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result42
+result45
 }
 }
 }
@@ -1101,7 +1136,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -1109,10 +1144,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -1136,100 +1171,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -1255,7 +1300,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -1263,10 +1308,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -1290,100 +1335,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -1406,7 +1461,7 @@ fn wit_import1(_: i32, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, (source).handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result39 = match l2 {
+let result42 = match l2 {
 0 => {
 let e = ();
 Ok(e)
@@ -1414,10 +1469,10 @@ Ok(e)
 1 => {
 let e = {
 let l3 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V38;
-let v38 = match l3 {
+use super::super::super::stile::capability::types::Error as V41;
+let v41 = match l3 {
 0 => {
-let e38 = {
+let e41 = {
 let l4 = *ptr0.add(16).cast::<*mut u8>();
 let l5 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len6 = l5;
@@ -1441,100 +1496,110 @@ reason: _rt::string_lift(bytes12),
 remedy: _rt::string_lift(bytes15),
 }
 };
-V38::Denied(e38)
+V41::Denied(e41)
 }
 1 => {
-let e38 = {
+let e41 = {
 let l16 = *ptr0.add(16).cast::<*mut u8>();
 let l17 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len18 = l17;
 let bytes18 = _rt::Vec::from_raw_parts(l16.cast(), len18, len18);
 _rt::string_lift(bytes18)
 };
-V38::Revoked(e38)
+V41::Revoked(e41)
 }
 2 => {
-V38::Expired
+V41::Expired
 }
 3 => {
-let e38 = {
+let e41 = {
 let l19 = *ptr0.add(16).cast::<*mut u8>();
 let l20 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V38::Exhausted(e38)
+V41::Exhausted(e41)
 }
 4 => {
-V38::TimedOut
+V41::TimedOut
 }
 5 => {
-let e38 = {
+let e41 = {
 let l22 = *ptr0.add(16).cast::<i64>();
 l22 as u64
 };
-V38::TooLarge(e38)
+V41::TooLarge(e41)
 }
 6 => {
-let e38 = {
+let e41 = {
 let l23 = *ptr0.add(16).cast::<*mut u8>();
 let l24 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len25 = l24;
 let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
 _rt::string_lift(bytes25)
 };
-V38::NotFound(e38)
+V41::NotFound(e41)
 }
 7 => {
-let e38 = {
+let e41 = {
 let l26 = *ptr0.add(16).cast::<*mut u8>();
 let l27 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V38::AlreadyExists(e38)
+V41::AlreadyExists(e41)
 }
 8 => {
-let e38 = {
+let e41 = {
 let l29 = *ptr0.add(16).cast::<*mut u8>();
 let l30 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V38::Conflict(e38)
+V41::Conflict(e41)
 }
 9 => {
-let e38 = {
+let e41 = {
 let l32 = *ptr0.add(16).cast::<*mut u8>();
 let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V38::Invalid(e38)
+V41::Invalid(e41)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e38 = {
+10 => {
+let e41 = {
 let l35 = *ptr0.add(16).cast::<*mut u8>();
 let l36 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V38::Unavailable(e38)
+V41::Unavailable(e41)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e41 = {
+let l38 = *ptr0.add(16).cast::<*mut u8>();
+let l39 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len40 = l39;
+let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
+_rt::string_lift(bytes40)
+};
+V41::Interrupted(e41)
 }
 };
-v38
+v41
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result39
+result42
 }
 }
 }
@@ -1560,7 +1625,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -1571,10 +1636,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -1598,100 +1663,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -1714,7 +1789,7 @@ fn wit_import1(_: i32, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, (&writer).take_handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result40 = match l2 {
+let result43 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<i32>();
@@ -1725,10 +1800,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr0.add(16).cast::<*mut u8>();
 let l6 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -1752,100 +1827,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr0.add(16).cast::<*mut u8>();
 let l18 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr0.add(16).cast::<*mut u8>();
 let l21 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr0.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr0.add(16).cast::<*mut u8>();
 let l25 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr0.add(16).cast::<*mut u8>();
 let l28 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr0.add(16).cast::<*mut u8>();
 let l31 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr0.add(16).cast::<*mut u8>();
 let l34 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr0.add(16).cast::<*mut u8>();
 let l37 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr0.add(16).cast::<*mut u8>();
+let l40 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -1870,7 +1955,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -1881,10 +1966,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -1908,100 +1993,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 #[allow(unused_unsafe, clippy::all)]
@@ -2025,7 +2120,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, (&store).take_handle() as i32, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -2033,10 +2128,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -2060,100 +2155,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -2444,7 +2549,7 @@ fn wit_import12(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, 
 unsafe extern "C" fn wit_import12(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: *mut u8, _: usize, _: i32, _: i32, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import12((self).handle() as i32, ptr1.cast_mut(), len1, ptr2.cast_mut(), len2, result6, len6, result9_0, result9_1, result9_2, redirect0.clone() as i32, result10_0, result10_1, ptr11);
 let l13 = i32::from(*ptr11.add(0).cast::<u8>());
-let result51 = match l13 {
+let result54 = match l13 {
 0 => {
 let e = {
 let l14 = *ptr11.add(8).cast::<i32>();
@@ -2455,10 +2560,10 @@ Ok(e)
 1 => {
 let e = {
 let l15 = i32::from(*ptr11.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V50;
-let v50 = match l15 {
+use super::super::super::stile::capability::types::Error as V53;
+let v53 = match l15 {
 0 => {
-let e50 = {
+let e53 = {
 let l16 = *ptr11.add(16).cast::<*mut u8>();
 let l17 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len18 = l17;
@@ -2482,100 +2587,110 @@ reason: _rt::string_lift(bytes24),
 remedy: _rt::string_lift(bytes27),
 }
 };
-V50::Denied(e50)
+V53::Denied(e53)
 }
 1 => {
-let e50 = {
+let e53 = {
 let l28 = *ptr11.add(16).cast::<*mut u8>();
 let l29 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V50::Revoked(e50)
+V53::Revoked(e53)
 }
 2 => {
-V50::Expired
+V53::Expired
 }
 3 => {
-let e50 = {
+let e53 = {
 let l31 = *ptr11.add(16).cast::<*mut u8>();
 let l32 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V50::Exhausted(e50)
+V53::Exhausted(e53)
 }
 4 => {
-V50::TimedOut
+V53::TimedOut
 }
 5 => {
-let e50 = {
+let e53 = {
 let l34 = *ptr11.add(16).cast::<i64>();
 l34 as u64
 };
-V50::TooLarge(e50)
+V53::TooLarge(e53)
 }
 6 => {
-let e50 = {
+let e53 = {
 let l35 = *ptr11.add(16).cast::<*mut u8>();
 let l36 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V50::NotFound(e50)
+V53::NotFound(e53)
 }
 7 => {
-let e50 = {
+let e53 = {
 let l38 = *ptr11.add(16).cast::<*mut u8>();
 let l39 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V50::AlreadyExists(e50)
+V53::AlreadyExists(e53)
 }
 8 => {
-let e50 = {
+let e53 = {
 let l41 = *ptr11.add(16).cast::<*mut u8>();
 let l42 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len43 = l42;
 let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
 _rt::string_lift(bytes43)
 };
-V50::Conflict(e50)
+V53::Conflict(e53)
 }
 9 => {
-let e50 = {
+let e53 = {
 let l44 = *ptr11.add(16).cast::<*mut u8>();
 let l45 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len46 = l45;
 let bytes46 = _rt::Vec::from_raw_parts(l44.cast(), len46, len46);
 _rt::string_lift(bytes46)
 };
-V50::Invalid(e50)
+V53::Invalid(e53)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e50 = {
+10 => {
+let e53 = {
 let l47 = *ptr11.add(16).cast::<*mut u8>();
 let l48 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len49 = l48;
 let bytes49 = _rt::Vec::from_raw_parts(l47.cast(), len49, len49);
 _rt::string_lift(bytes49)
 };
-V50::Unavailable(e50)
+V53::Unavailable(e53)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e53 = {
+let l50 = *ptr11.add(16).cast::<*mut u8>();
+let l51 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len52 = l51;
+let bytes52 = _rt::Vec::from_raw_parts(l50.cast(), len52, len52);
+_rt::string_lift(bytes52)
+};
+V53::Interrupted(e53)
 }
 };
-v50
+v53
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result51
+result54
 }
 }
 }
@@ -2666,7 +2781,7 @@ fn wit_import10(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import10(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import10((self).handle() as i32, result8, len8, ptr9);
 let l11 = i32::from(*ptr9.add(0).cast::<u8>());
-let result49 = match l11 {
+let result52 = match l11 {
 0 => {
 let e = {
 let l12 = *ptr9.add(8).cast::<i32>();
@@ -2677,10 +2792,10 @@ Ok(e)
 1 => {
 let e = {
 let l13 = i32::from(*ptr9.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V48;
-let v48 = match l13 {
+use super::super::super::stile::capability::types::Error as V51;
+let v51 = match l13 {
 0 => {
-let e48 = {
+let e51 = {
 let l14 = *ptr9.add(16).cast::<*mut u8>();
 let l15 = *ptr9.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len16 = l15;
@@ -2704,100 +2819,110 @@ reason: _rt::string_lift(bytes22),
 remedy: _rt::string_lift(bytes25),
 }
 };
-V48::Denied(e48)
+V51::Denied(e51)
 }
 1 => {
-let e48 = {
+let e51 = {
 let l26 = *ptr9.add(16).cast::<*mut u8>();
 let l27 = *ptr9.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V48::Revoked(e48)
+V51::Revoked(e51)
 }
 2 => {
-V48::Expired
+V51::Expired
 }
 3 => {
-let e48 = {
+let e51 = {
 let l29 = *ptr9.add(16).cast::<*mut u8>();
 let l30 = *ptr9.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V48::Exhausted(e48)
+V51::Exhausted(e51)
 }
 4 => {
-V48::TimedOut
+V51::TimedOut
 }
 5 => {
-let e48 = {
+let e51 = {
 let l32 = *ptr9.add(16).cast::<i64>();
 l32 as u64
 };
-V48::TooLarge(e48)
+V51::TooLarge(e51)
 }
 6 => {
-let e48 = {
+let e51 = {
 let l33 = *ptr9.add(16).cast::<*mut u8>();
 let l34 = *ptr9.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V48::NotFound(e48)
+V51::NotFound(e51)
 }
 7 => {
-let e48 = {
+let e51 = {
 let l36 = *ptr9.add(16).cast::<*mut u8>();
 let l37 = *ptr9.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V48::AlreadyExists(e48)
+V51::AlreadyExists(e51)
 }
 8 => {
-let e48 = {
+let e51 = {
 let l39 = *ptr9.add(16).cast::<*mut u8>();
 let l40 = *ptr9.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len41 = l40;
 let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
 _rt::string_lift(bytes41)
 };
-V48::Conflict(e48)
+V51::Conflict(e51)
 }
 9 => {
-let e48 = {
+let e51 = {
 let l42 = *ptr9.add(16).cast::<*mut u8>();
 let l43 = *ptr9.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len44 = l43;
 let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
 _rt::string_lift(bytes44)
 };
-V48::Invalid(e48)
+V51::Invalid(e51)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e48 = {
+10 => {
+let e51 = {
 let l45 = *ptr9.add(16).cast::<*mut u8>();
 let l46 = *ptr9.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len47 = l46;
 let bytes47 = _rt::Vec::from_raw_parts(l45.cast(), len47, len47);
 _rt::string_lift(bytes47)
 };
-V48::Unavailable(e48)
+V51::Unavailable(e51)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e51 = {
+let l48 = *ptr9.add(16).cast::<*mut u8>();
+let l49 = *ptr9.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len50 = l49;
+let bytes50 = _rt::Vec::from_raw_parts(l48.cast(), len50, len50);
+_rt::string_lift(bytes50)
+};
+V51::Interrupted(e51)
 }
 };
-v48
+v51
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result49
+result52
 }
 }
 }
@@ -2949,7 +3074,7 @@ fn wit_import1(_: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result53 = match l2 {
+let result56 = match l2 {
 0 => {
 let e = {
 let l3 = i32::from(*ptr0.add(8).cast::<u16>());
@@ -2994,10 +3119,10 @@ Ok(e)
 1 => {
 let e = {
 let l17 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V52;
-let v52 = match l17 {
+use super::super::super::stile::capability::types::Error as V55;
+let v55 = match l17 {
 0 => {
-let e52 = {
+let e55 = {
 let l18 = *ptr0.add(16).cast::<*mut u8>();
 let l19 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
@@ -3021,100 +3146,110 @@ reason: _rt::string_lift(bytes26),
 remedy: _rt::string_lift(bytes29),
 }
 };
-V52::Denied(e52)
+V55::Denied(e55)
 }
 1 => {
-let e52 = {
+let e55 = {
 let l30 = *ptr0.add(16).cast::<*mut u8>();
 let l31 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V52::Revoked(e52)
+V55::Revoked(e55)
 }
 2 => {
-V52::Expired
+V55::Expired
 }
 3 => {
-let e52 = {
+let e55 = {
 let l33 = *ptr0.add(16).cast::<*mut u8>();
 let l34 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V52::Exhausted(e52)
+V55::Exhausted(e55)
 }
 4 => {
-V52::TimedOut
+V55::TimedOut
 }
 5 => {
-let e52 = {
+let e55 = {
 let l36 = *ptr0.add(16).cast::<i64>();
 l36 as u64
 };
-V52::TooLarge(e52)
+V55::TooLarge(e55)
 }
 6 => {
-let e52 = {
+let e55 = {
 let l37 = *ptr0.add(16).cast::<*mut u8>();
 let l38 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V52::NotFound(e52)
+V55::NotFound(e55)
 }
 7 => {
-let e52 = {
+let e55 = {
 let l40 = *ptr0.add(16).cast::<*mut u8>();
 let l41 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len42 = l41;
 let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
 _rt::string_lift(bytes42)
 };
-V52::AlreadyExists(e52)
+V55::AlreadyExists(e55)
 }
 8 => {
-let e52 = {
+let e55 = {
 let l43 = *ptr0.add(16).cast::<*mut u8>();
 let l44 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len45 = l44;
 let bytes45 = _rt::Vec::from_raw_parts(l43.cast(), len45, len45);
 _rt::string_lift(bytes45)
 };
-V52::Conflict(e52)
+V55::Conflict(e55)
 }
 9 => {
-let e52 = {
+let e55 = {
 let l46 = *ptr0.add(16).cast::<*mut u8>();
 let l47 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len48 = l47;
 let bytes48 = _rt::Vec::from_raw_parts(l46.cast(), len48, len48);
 _rt::string_lift(bytes48)
 };
-V52::Invalid(e52)
+V55::Invalid(e55)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e52 = {
+10 => {
+let e55 = {
 let l49 = *ptr0.add(16).cast::<*mut u8>();
 let l50 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len51 = l50;
 let bytes51 = _rt::Vec::from_raw_parts(l49.cast(), len51, len51);
 _rt::string_lift(bytes51)
 };
-V52::Unavailable(e52)
+V55::Unavailable(e55)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e55 = {
+let l52 = *ptr0.add(16).cast::<*mut u8>();
+let l53 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len54 = l53;
+let bytes54 = _rt::Vec::from_raw_parts(l52.cast(), len54, len54);
+_rt::string_lift(bytes54)
+};
+V55::Interrupted(e55)
 }
 };
-v52
+v55
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result53
+result56
 }
 }
 }
@@ -3138,7 +3273,7 @@ fn wit_import1(_: i32, _: i64, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: i64, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, _rt::as_i64(&max), ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result42 = match l2 {
+let result45 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<*mut u8>();
@@ -3152,10 +3287,10 @@ Ok(e)
 1 => {
 let e = {
 let l6 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V41;
-let v41 = match l6 {
+use super::super::super::stile::capability::types::Error as V44;
+let v44 = match l6 {
 0 => {
-let e41 = {
+let e44 = {
 let l7 = *ptr0.add(16).cast::<*mut u8>();
 let l8 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len9 = l8;
@@ -3179,100 +3314,110 @@ reason: _rt::string_lift(bytes15),
 remedy: _rt::string_lift(bytes18),
 }
 };
-V41::Denied(e41)
+V44::Denied(e44)
 }
 1 => {
-let e41 = {
+let e44 = {
 let l19 = *ptr0.add(16).cast::<*mut u8>();
 let l20 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V41::Revoked(e41)
+V44::Revoked(e44)
 }
 2 => {
-V41::Expired
+V44::Expired
 }
 3 => {
-let e41 = {
+let e44 = {
 let l22 = *ptr0.add(16).cast::<*mut u8>();
 let l23 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V41::Exhausted(e41)
+V44::Exhausted(e44)
 }
 4 => {
-V41::TimedOut
+V44::TimedOut
 }
 5 => {
-let e41 = {
+let e44 = {
 let l25 = *ptr0.add(16).cast::<i64>();
 l25 as u64
 };
-V41::TooLarge(e41)
+V44::TooLarge(e44)
 }
 6 => {
-let e41 = {
+let e44 = {
 let l26 = *ptr0.add(16).cast::<*mut u8>();
 let l27 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V41::NotFound(e41)
+V44::NotFound(e44)
 }
 7 => {
-let e41 = {
+let e44 = {
 let l29 = *ptr0.add(16).cast::<*mut u8>();
 let l30 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V41::AlreadyExists(e41)
+V44::AlreadyExists(e44)
 }
 8 => {
-let e41 = {
+let e44 = {
 let l32 = *ptr0.add(16).cast::<*mut u8>();
 let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V41::Conflict(e41)
+V44::Conflict(e44)
 }
 9 => {
-let e41 = {
+let e44 = {
 let l35 = *ptr0.add(16).cast::<*mut u8>();
 let l36 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V41::Invalid(e41)
+V44::Invalid(e44)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e41 = {
+10 => {
+let e44 = {
 let l38 = *ptr0.add(16).cast::<*mut u8>();
 let l39 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V41::Unavailable(e41)
+V44::Unavailable(e44)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e44 = {
+let l41 = *ptr0.add(16).cast::<*mut u8>();
+let l42 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V44::Interrupted(e44)
 }
 };
-v41
+v44
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result42
+result45
 }
 }
 }
@@ -3305,7 +3450,7 @@ fn wit_import3(_: i32, _: i32, _: i64, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import3(_: i32, _: i32, _: i64, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import3((self).handle() as i32, result1_0, result1_1, result1_2, ptr2);
 let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-let result42 = match l4 {
+let result45 = match l4 {
 0 => {
 let e = {
 let l5 = *ptr2.add(8).cast::<i32>();
@@ -3316,10 +3461,10 @@ Ok(e)
 1 => {
 let e = {
 let l6 = i32::from(*ptr2.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V41;
-let v41 = match l6 {
+use super::super::super::stile::capability::types::Error as V44;
+let v44 = match l6 {
 0 => {
-let e41 = {
+let e44 = {
 let l7 = *ptr2.add(16).cast::<*mut u8>();
 let l8 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len9 = l8;
@@ -3343,100 +3488,110 @@ reason: _rt::string_lift(bytes15),
 remedy: _rt::string_lift(bytes18),
 }
 };
-V41::Denied(e41)
+V44::Denied(e44)
 }
 1 => {
-let e41 = {
+let e44 = {
 let l19 = *ptr2.add(16).cast::<*mut u8>();
 let l20 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V41::Revoked(e41)
+V44::Revoked(e44)
 }
 2 => {
-V41::Expired
+V44::Expired
 }
 3 => {
-let e41 = {
+let e44 = {
 let l22 = *ptr2.add(16).cast::<*mut u8>();
 let l23 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V41::Exhausted(e41)
+V44::Exhausted(e44)
 }
 4 => {
-V41::TimedOut
+V44::TimedOut
 }
 5 => {
-let e41 = {
+let e44 = {
 let l25 = *ptr2.add(16).cast::<i64>();
 l25 as u64
 };
-V41::TooLarge(e41)
+V44::TooLarge(e44)
 }
 6 => {
-let e41 = {
+let e44 = {
 let l26 = *ptr2.add(16).cast::<*mut u8>();
 let l27 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V41::NotFound(e41)
+V44::NotFound(e44)
 }
 7 => {
-let e41 = {
+let e44 = {
 let l29 = *ptr2.add(16).cast::<*mut u8>();
 let l30 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V41::AlreadyExists(e41)
+V44::AlreadyExists(e44)
 }
 8 => {
-let e41 = {
+let e44 = {
 let l32 = *ptr2.add(16).cast::<*mut u8>();
 let l33 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V41::Conflict(e41)
+V44::Conflict(e44)
 }
 9 => {
-let e41 = {
+let e44 = {
 let l35 = *ptr2.add(16).cast::<*mut u8>();
 let l36 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V41::Invalid(e41)
+V44::Invalid(e44)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e41 = {
+10 => {
+let e44 = {
 let l38 = *ptr2.add(16).cast::<*mut u8>();
 let l39 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V41::Unavailable(e41)
+V44::Unavailable(e44)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e44 = {
+let l41 = *ptr2.add(16).cast::<*mut u8>();
+let l42 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V44::Interrupted(e44)
 }
 };
-v41
+v44
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result42
+result45
 }
 }
 }
@@ -3461,7 +3616,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -3472,10 +3627,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -3499,100 +3654,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 #[allow(unused_unsafe, clippy::all)]
@@ -3616,7 +3781,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, (&client).take_handle() as i32, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -3624,10 +3789,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -3651,100 +3816,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -3994,7 +4169,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result43 = match l3 {
+let result46 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<*mut u8>();
@@ -4008,10 +4183,10 @@ Ok(e)
 1 => {
 let e = {
 let l7 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V42;
-let v42 = match l7 {
+use super::super::super::stile::capability::types::Error as V45;
+let v45 = match l7 {
 0 => {
-let e42 = {
+let e45 = {
 let l8 = *ptr1.add(16).cast::<*mut u8>();
 let l9 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len10 = l9;
@@ -4035,100 +4210,110 @@ reason: _rt::string_lift(bytes16),
 remedy: _rt::string_lift(bytes19),
 }
 };
-V42::Denied(e42)
+V45::Denied(e45)
 }
 1 => {
-let e42 = {
+let e45 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V42::Revoked(e42)
+V45::Revoked(e45)
 }
 2 => {
-V42::Expired
+V45::Expired
 }
 3 => {
-let e42 = {
+let e45 = {
 let l23 = *ptr1.add(16).cast::<*mut u8>();
 let l24 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len25 = l24;
 let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
 _rt::string_lift(bytes25)
 };
-V42::Exhausted(e42)
+V45::Exhausted(e45)
 }
 4 => {
-V42::TimedOut
+V45::TimedOut
 }
 5 => {
-let e42 = {
+let e45 = {
 let l26 = *ptr1.add(16).cast::<i64>();
 l26 as u64
 };
-V42::TooLarge(e42)
+V45::TooLarge(e45)
 }
 6 => {
-let e42 = {
+let e45 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V42::NotFound(e42)
+V45::NotFound(e45)
 }
 7 => {
-let e42 = {
+let e45 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V42::AlreadyExists(e42)
+V45::AlreadyExists(e45)
 }
 8 => {
-let e42 = {
+let e45 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V42::Conflict(e42)
+V45::Conflict(e45)
 }
 9 => {
-let e42 = {
+let e45 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V42::Invalid(e42)
+V45::Invalid(e45)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e42 = {
+10 => {
+let e45 = {
 let l39 = *ptr1.add(16).cast::<*mut u8>();
 let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len41 = l40;
 let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
 _rt::string_lift(bytes41)
 };
-V42::Unavailable(e42)
+V45::Unavailable(e45)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e45 = {
+let l42 = *ptr1.add(16).cast::<*mut u8>();
+let l43 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len44 = l43;
+let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
+_rt::string_lift(bytes44)
+};
+V45::Interrupted(e45)
 }
 };
-v42
+v45
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result43
+result46
 }
 }
 }
@@ -4155,7 +4340,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i64, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i64, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, _rt::as_i64(&max), ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result48 = match l3 {
+let result51 = match l3 {
 0 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
@@ -4188,10 +4373,10 @@ Ok(e)
 1 => {
 let e = {
 let l12 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V47;
-let v47 = match l12 {
+use super::super::super::stile::capability::types::Error as V50;
+let v50 = match l12 {
 0 => {
-let e47 = {
+let e50 = {
 let l13 = *ptr1.add(16).cast::<*mut u8>();
 let l14 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len15 = l14;
@@ -4215,100 +4400,110 @@ reason: _rt::string_lift(bytes21),
 remedy: _rt::string_lift(bytes24),
 }
 };
-V47::Denied(e47)
+V50::Denied(e50)
 }
 1 => {
-let e47 = {
+let e50 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V47::Revoked(e47)
+V50::Revoked(e50)
 }
 2 => {
-V47::Expired
+V50::Expired
 }
 3 => {
-let e47 = {
+let e50 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V47::Exhausted(e47)
+V50::Exhausted(e50)
 }
 4 => {
-V47::TimedOut
+V50::TimedOut
 }
 5 => {
-let e47 = {
+let e50 = {
 let l31 = *ptr1.add(16).cast::<i64>();
 l31 as u64
 };
-V47::TooLarge(e47)
+V50::TooLarge(e50)
 }
 6 => {
-let e47 = {
+let e50 = {
 let l32 = *ptr1.add(16).cast::<*mut u8>();
 let l33 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V47::NotFound(e47)
+V50::NotFound(e50)
 }
 7 => {
-let e47 = {
+let e50 = {
 let l35 = *ptr1.add(16).cast::<*mut u8>();
 let l36 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V47::AlreadyExists(e47)
+V50::AlreadyExists(e50)
 }
 8 => {
-let e47 = {
+let e50 = {
 let l38 = *ptr1.add(16).cast::<*mut u8>();
 let l39 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V47::Conflict(e47)
+V50::Conflict(e50)
 }
 9 => {
-let e47 = {
+let e50 = {
 let l41 = *ptr1.add(16).cast::<*mut u8>();
 let l42 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len43 = l42;
 let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
 _rt::string_lift(bytes43)
 };
-V47::Invalid(e47)
+V50::Invalid(e50)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e47 = {
+10 => {
+let e50 = {
 let l44 = *ptr1.add(16).cast::<*mut u8>();
 let l45 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len46 = l45;
 let bytes46 = _rt::Vec::from_raw_parts(l44.cast(), len46, len46);
 _rt::string_lift(bytes46)
 };
-V47::Unavailable(e47)
+V50::Unavailable(e50)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e50 = {
+let l47 = *ptr1.add(16).cast::<*mut u8>();
+let l48 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len49 = l48;
+let bytes49 = _rt::Vec::from_raw_parts(l47.cast(), len49, len49);
+_rt::string_lift(bytes49)
+};
+V50::Interrupted(e50)
 }
 };
-v47
+v50
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result48
+result51
 }
 }
 }
@@ -4340,7 +4535,7 @@ fn wit_import3(_: i32, _: *mut u8, _: usize, _: i32, _: i32, _: i32, _: *mut u8,
 unsafe extern "C" fn wit_import3(_: i32, _: *mut u8, _: usize, _: i32, _: i32, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import3((self).handle() as i32, ptr0.cast_mut(), len0, _rt::as_i32(&from), result1_0, result1_1, ptr2);
 let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-let result44 = match l4 {
+let result47 = match l4 {
 0 => {
 let e = {
 let l5 = *ptr2.add(8).cast::<*mut u8>();
@@ -4354,10 +4549,10 @@ Ok(e)
 1 => {
 let e = {
 let l8 = i32::from(*ptr2.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V43;
-let v43 = match l8 {
+use super::super::super::stile::capability::types::Error as V46;
+let v46 = match l8 {
 0 => {
-let e43 = {
+let e46 = {
 let l9 = *ptr2.add(16).cast::<*mut u8>();
 let l10 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len11 = l10;
@@ -4381,100 +4576,110 @@ reason: _rt::string_lift(bytes17),
 remedy: _rt::string_lift(bytes20),
 }
 };
-V43::Denied(e43)
+V46::Denied(e46)
 }
 1 => {
-let e43 = {
+let e46 = {
 let l21 = *ptr2.add(16).cast::<*mut u8>();
 let l22 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V43::Revoked(e43)
+V46::Revoked(e46)
 }
 2 => {
-V43::Expired
+V46::Expired
 }
 3 => {
-let e43 = {
+let e46 = {
 let l24 = *ptr2.add(16).cast::<*mut u8>();
 let l25 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V43::Exhausted(e43)
+V46::Exhausted(e46)
 }
 4 => {
-V43::TimedOut
+V46::TimedOut
 }
 5 => {
-let e43 = {
+let e46 = {
 let l27 = *ptr2.add(16).cast::<i64>();
 l27 as u64
 };
-V43::TooLarge(e43)
+V46::TooLarge(e46)
 }
 6 => {
-let e43 = {
+let e46 = {
 let l28 = *ptr2.add(16).cast::<*mut u8>();
 let l29 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V43::NotFound(e43)
+V46::NotFound(e46)
 }
 7 => {
-let e43 = {
+let e46 = {
 let l31 = *ptr2.add(16).cast::<*mut u8>();
 let l32 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V43::AlreadyExists(e43)
+V46::AlreadyExists(e46)
 }
 8 => {
-let e43 = {
+let e46 = {
 let l34 = *ptr2.add(16).cast::<*mut u8>();
 let l35 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V43::Conflict(e43)
+V46::Conflict(e46)
 }
 9 => {
-let e43 = {
+let e46 = {
 let l37 = *ptr2.add(16).cast::<*mut u8>();
 let l38 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V43::Invalid(e43)
+V46::Invalid(e46)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e43 = {
+10 => {
+let e46 = {
 let l40 = *ptr2.add(16).cast::<*mut u8>();
 let l41 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len42 = l41;
 let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
 _rt::string_lift(bytes42)
 };
-V43::Unavailable(e43)
+V46::Unavailable(e46)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e46 = {
+let l43 = *ptr2.add(16).cast::<*mut u8>();
+let l44 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len45 = l44;
+let bytes45 = _rt::Vec::from_raw_parts(l43.cast(), len45, len45);
+_rt::string_lift(bytes45)
+};
+V46::Interrupted(e46)
 }
 };
-v43
+v46
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result44
+result47
 }
 }
 }
@@ -4501,7 +4706,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i64, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i64, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, _rt::as_i64(&offset), _rt::as_i32(&length), ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result43 = match l3 {
+let result46 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<*mut u8>();
@@ -4514,10 +4719,10 @@ Ok(e)
 1 => {
 let e = {
 let l7 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V42;
-let v42 = match l7 {
+use super::super::super::stile::capability::types::Error as V45;
+let v45 = match l7 {
 0 => {
-let e42 = {
+let e45 = {
 let l8 = *ptr1.add(16).cast::<*mut u8>();
 let l9 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len10 = l9;
@@ -4541,100 +4746,110 @@ reason: _rt::string_lift(bytes16),
 remedy: _rt::string_lift(bytes19),
 }
 };
-V42::Denied(e42)
+V45::Denied(e45)
 }
 1 => {
-let e42 = {
+let e45 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V42::Revoked(e42)
+V45::Revoked(e45)
 }
 2 => {
-V42::Expired
+V45::Expired
 }
 3 => {
-let e42 = {
+let e45 = {
 let l23 = *ptr1.add(16).cast::<*mut u8>();
 let l24 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len25 = l24;
 let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
 _rt::string_lift(bytes25)
 };
-V42::Exhausted(e42)
+V45::Exhausted(e45)
 }
 4 => {
-V42::TimedOut
+V45::TimedOut
 }
 5 => {
-let e42 = {
+let e45 = {
 let l26 = *ptr1.add(16).cast::<i64>();
 l26 as u64
 };
-V42::TooLarge(e42)
+V45::TooLarge(e45)
 }
 6 => {
-let e42 = {
+let e45 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V42::NotFound(e42)
+V45::NotFound(e45)
 }
 7 => {
-let e42 = {
+let e45 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V42::AlreadyExists(e42)
+V45::AlreadyExists(e45)
 }
 8 => {
-let e42 = {
+let e45 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V42::Conflict(e42)
+V45::Conflict(e45)
 }
 9 => {
-let e42 = {
+let e45 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V42::Invalid(e42)
+V45::Invalid(e45)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e42 = {
+10 => {
+let e45 = {
 let l39 = *ptr1.add(16).cast::<*mut u8>();
 let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len41 = l40;
 let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
 _rt::string_lift(bytes41)
 };
-V42::Unavailable(e42)
+V45::Unavailable(e45)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e45 = {
+let l42 = *ptr1.add(16).cast::<*mut u8>();
+let l43 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len44 = l43;
+let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
+_rt::string_lift(bytes44)
+};
+V45::Interrupted(e45)
 }
 };
-v42
+v45
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result43
+result46
 }
 }
 }
@@ -4660,7 +4875,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -4671,10 +4886,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -4698,100 +4913,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -4821,7 +5046,7 @@ fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, )
 unsafe extern "C" fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import3((self).handle() as i32, ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2);
 let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-let result41 = match l4 {
+let result44 = match l4 {
 0 => {
 let e = ();
 Ok(e)
@@ -4829,10 +5054,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr2.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr2.add(16).cast::<*mut u8>();
 let l7 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -4856,100 +5081,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr2.add(16).cast::<*mut u8>();
 let l19 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr2.add(16).cast::<*mut u8>();
 let l22 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr2.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr2.add(16).cast::<*mut u8>();
 let l26 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr2.add(16).cast::<*mut u8>();
 let l29 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr2.add(16).cast::<*mut u8>();
 let l32 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr2.add(16).cast::<*mut u8>();
 let l35 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr2.add(16).cast::<*mut u8>();
 let l38 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr2.add(16).cast::<*mut u8>();
+let l41 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -4979,7 +5214,7 @@ fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, )
 unsafe extern "C" fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import3((self).handle() as i32, ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2);
 let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-let result41 = match l4 {
+let result44 = match l4 {
 0 => {
 let e = ();
 Ok(e)
@@ -4987,10 +5222,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr2.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr2.add(16).cast::<*mut u8>();
 let l7 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -5014,100 +5249,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr2.add(16).cast::<*mut u8>();
 let l19 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr2.add(16).cast::<*mut u8>();
 let l22 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr2.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr2.add(16).cast::<*mut u8>();
 let l26 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr2.add(16).cast::<*mut u8>();
 let l29 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr2.add(16).cast::<*mut u8>();
 let l32 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr2.add(16).cast::<*mut u8>();
 let l35 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr2.add(16).cast::<*mut u8>();
 let l38 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr2.add(16).cast::<*mut u8>();
+let l41 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -5133,7 +5378,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, (source).handle() as i32, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -5141,10 +5386,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -5168,100 +5413,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -5302,7 +5557,7 @@ fn wit_import5(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: *m
 unsafe extern "C" fn wit_import5(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import5((self).handle() as i32, ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, result3_0, result3_1, result3_2, ptr4);
 let l6 = i32::from(*ptr4.add(0).cast::<u8>());
-let result46 = match l6 {
+let result49 = match l6 {
 0 => {
 let e = {
 let l7 = *ptr4.add(8).cast::<*mut u8>();
@@ -5316,10 +5571,10 @@ Ok(e)
 1 => {
 let e = {
 let l10 = i32::from(*ptr4.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V45;
-let v45 = match l10 {
+use super::super::super::stile::capability::types::Error as V48;
+let v48 = match l10 {
 0 => {
-let e45 = {
+let e48 = {
 let l11 = *ptr4.add(16).cast::<*mut u8>();
 let l12 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len13 = l12;
@@ -5343,100 +5598,110 @@ reason: _rt::string_lift(bytes19),
 remedy: _rt::string_lift(bytes22),
 }
 };
-V45::Denied(e45)
+V48::Denied(e48)
 }
 1 => {
-let e45 = {
+let e48 = {
 let l23 = *ptr4.add(16).cast::<*mut u8>();
 let l24 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len25 = l24;
 let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
 _rt::string_lift(bytes25)
 };
-V45::Revoked(e45)
+V48::Revoked(e48)
 }
 2 => {
-V45::Expired
+V48::Expired
 }
 3 => {
-let e45 = {
+let e48 = {
 let l26 = *ptr4.add(16).cast::<*mut u8>();
 let l27 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V45::Exhausted(e45)
+V48::Exhausted(e48)
 }
 4 => {
-V45::TimedOut
+V48::TimedOut
 }
 5 => {
-let e45 = {
+let e48 = {
 let l29 = *ptr4.add(16).cast::<i64>();
 l29 as u64
 };
-V45::TooLarge(e45)
+V48::TooLarge(e48)
 }
 6 => {
-let e45 = {
+let e48 = {
 let l30 = *ptr4.add(16).cast::<*mut u8>();
 let l31 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V45::NotFound(e45)
+V48::NotFound(e48)
 }
 7 => {
-let e45 = {
+let e48 = {
 let l33 = *ptr4.add(16).cast::<*mut u8>();
 let l34 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V45::AlreadyExists(e45)
+V48::AlreadyExists(e48)
 }
 8 => {
-let e45 = {
+let e48 = {
 let l36 = *ptr4.add(16).cast::<*mut u8>();
 let l37 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V45::Conflict(e45)
+V48::Conflict(e48)
 }
 9 => {
-let e45 = {
+let e48 = {
 let l39 = *ptr4.add(16).cast::<*mut u8>();
 let l40 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len41 = l40;
 let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
 _rt::string_lift(bytes41)
 };
-V45::Invalid(e45)
+V48::Invalid(e48)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e45 = {
+10 => {
+let e48 = {
 let l42 = *ptr4.add(16).cast::<*mut u8>();
 let l43 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len44 = l43;
 let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
 _rt::string_lift(bytes44)
 };
-V45::Unavailable(e45)
+V48::Unavailable(e48)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e48 = {
+let l45 = *ptr4.add(16).cast::<*mut u8>();
+let l46 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len47 = l46;
+let bytes47 = _rt::Vec::from_raw_parts(l45.cast(), len47, len47);
+_rt::string_lift(bytes47)
+};
+V48::Interrupted(e48)
 }
 };
-v45
+v48
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result46
+result49
 }
 }
 }
@@ -5465,7 +5730,7 @@ fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, )
 unsafe extern "C" fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import3((self).handle() as i32, ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2);
 let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-let result41 = match l4 {
+let result44 = match l4 {
 0 => {
 let e = ();
 Ok(e)
@@ -5473,10 +5738,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr2.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr2.add(16).cast::<*mut u8>();
 let l7 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -5500,100 +5765,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr2.add(16).cast::<*mut u8>();
 let l19 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr2.add(16).cast::<*mut u8>();
 let l22 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr2.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr2.add(16).cast::<*mut u8>();
 let l26 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr2.add(16).cast::<*mut u8>();
 let l29 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr2.add(16).cast::<*mut u8>();
 let l32 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr2.add(16).cast::<*mut u8>();
 let l35 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr2.add(16).cast::<*mut u8>();
 let l38 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr2.add(16).cast::<*mut u8>();
+let l41 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -5623,7 +5898,7 @@ fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, )
 unsafe extern "C" fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import3((self).handle() as i32, ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2);
 let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-let result41 = match l4 {
+let result44 = match l4 {
 0 => {
 let e = ();
 Ok(e)
@@ -5631,10 +5906,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr2.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr2.add(16).cast::<*mut u8>();
 let l7 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -5658,100 +5933,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr2.add(16).cast::<*mut u8>();
 let l19 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr2.add(16).cast::<*mut u8>();
 let l22 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr2.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr2.add(16).cast::<*mut u8>();
 let l26 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr2.add(16).cast::<*mut u8>();
 let l29 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr2.add(16).cast::<*mut u8>();
 let l32 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr2.add(16).cast::<*mut u8>();
 let l35 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr2.add(16).cast::<*mut u8>();
 let l38 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr2.add(16).cast::<*mut u8>();
+let l41 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -5798,7 +6083,7 @@ fn wit_import6(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, )
 unsafe extern "C" fn wit_import6(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import6((self).handle() as i32, ptr0.cast_mut(), len0, result4, len4, ptr5);
 let l7 = i32::from(*ptr5.add(0).cast::<u8>());
-let result44 = match l7 {
+let result47 = match l7 {
 0 => {
 let e = ();
 Ok(e)
@@ -5806,10 +6091,10 @@ Ok(e)
 1 => {
 let e = {
 let l8 = i32::from(*ptr5.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V43;
-let v43 = match l8 {
+use super::super::super::stile::capability::types::Error as V46;
+let v46 = match l8 {
 0 => {
-let e43 = {
+let e46 = {
 let l9 = *ptr5.add(16).cast::<*mut u8>();
 let l10 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len11 = l10;
@@ -5833,100 +6118,110 @@ reason: _rt::string_lift(bytes17),
 remedy: _rt::string_lift(bytes20),
 }
 };
-V43::Denied(e43)
+V46::Denied(e46)
 }
 1 => {
-let e43 = {
+let e46 = {
 let l21 = *ptr5.add(16).cast::<*mut u8>();
 let l22 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V43::Revoked(e43)
+V46::Revoked(e46)
 }
 2 => {
-V43::Expired
+V46::Expired
 }
 3 => {
-let e43 = {
+let e46 = {
 let l24 = *ptr5.add(16).cast::<*mut u8>();
 let l25 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V43::Exhausted(e43)
+V46::Exhausted(e46)
 }
 4 => {
-V43::TimedOut
+V46::TimedOut
 }
 5 => {
-let e43 = {
+let e46 = {
 let l27 = *ptr5.add(16).cast::<i64>();
 l27 as u64
 };
-V43::TooLarge(e43)
+V46::TooLarge(e46)
 }
 6 => {
-let e43 = {
+let e46 = {
 let l28 = *ptr5.add(16).cast::<*mut u8>();
 let l29 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V43::NotFound(e43)
+V46::NotFound(e46)
 }
 7 => {
-let e43 = {
+let e46 = {
 let l31 = *ptr5.add(16).cast::<*mut u8>();
 let l32 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V43::AlreadyExists(e43)
+V46::AlreadyExists(e46)
 }
 8 => {
-let e43 = {
+let e46 = {
 let l34 = *ptr5.add(16).cast::<*mut u8>();
 let l35 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V43::Conflict(e43)
+V46::Conflict(e46)
 }
 9 => {
-let e43 = {
+let e46 = {
 let l37 = *ptr5.add(16).cast::<*mut u8>();
 let l38 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V43::Invalid(e43)
+V46::Invalid(e46)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e43 = {
+10 => {
+let e46 = {
 let l40 = *ptr5.add(16).cast::<*mut u8>();
 let l41 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len42 = l41;
 let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
 _rt::string_lift(bytes42)
 };
-V43::Unavailable(e43)
+V46::Unavailable(e46)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e46 = {
+let l43 = *ptr5.add(16).cast::<*mut u8>();
+let l44 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len45 = l44;
+let bytes45 = _rt::Vec::from_raw_parts(l43.cast(), len45, len45);
+_rt::string_lift(bytes45)
+};
+V46::Interrupted(e46)
 }
 };
-v43
+v46
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result44
+result47
 }
 }
 }
@@ -5963,7 +6258,7 @@ fn wit_import4(_: i32, _: *mut u8, _: usize, _: i32, _: i32, _: *mut u8, _: usiz
 unsafe extern "C" fn wit_import4(_: i32, _: *mut u8, _: usize, _: i32, _: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import4((self).handle() as i32, ptr0.cast_mut(), len0, _rt::as_i32(&limit), result2_0, result2_1, result2_2, ptr3);
 let l5 = i32::from(*ptr3.add(0).cast::<u8>());
-let result56 = match l5 {
+let result59 = match l5 {
 0 => {
 let e = {
 let l6 = *ptr3.add(8).cast::<*mut u8>();
@@ -6019,10 +6314,10 @@ Ok(e)
 1 => {
 let e = {
 let l20 = i32::from(*ptr3.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V55;
-let v55 = match l20 {
+use super::super::super::stile::capability::types::Error as V58;
+let v58 = match l20 {
 0 => {
-let e55 = {
+let e58 = {
 let l21 = *ptr3.add(16).cast::<*mut u8>();
 let l22 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
@@ -6046,100 +6341,110 @@ reason: _rt::string_lift(bytes29),
 remedy: _rt::string_lift(bytes32),
 }
 };
-V55::Denied(e55)
+V58::Denied(e58)
 }
 1 => {
-let e55 = {
+let e58 = {
 let l33 = *ptr3.add(16).cast::<*mut u8>();
 let l34 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V55::Revoked(e55)
+V58::Revoked(e58)
 }
 2 => {
-V55::Expired
+V58::Expired
 }
 3 => {
-let e55 = {
+let e58 = {
 let l36 = *ptr3.add(16).cast::<*mut u8>();
 let l37 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V55::Exhausted(e55)
+V58::Exhausted(e58)
 }
 4 => {
-V55::TimedOut
+V58::TimedOut
 }
 5 => {
-let e55 = {
+let e58 = {
 let l39 = *ptr3.add(16).cast::<i64>();
 l39 as u64
 };
-V55::TooLarge(e55)
+V58::TooLarge(e58)
 }
 6 => {
-let e55 = {
+let e58 = {
 let l40 = *ptr3.add(16).cast::<*mut u8>();
 let l41 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len42 = l41;
 let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
 _rt::string_lift(bytes42)
 };
-V55::NotFound(e55)
+V58::NotFound(e58)
 }
 7 => {
-let e55 = {
+let e58 = {
 let l43 = *ptr3.add(16).cast::<*mut u8>();
 let l44 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len45 = l44;
 let bytes45 = _rt::Vec::from_raw_parts(l43.cast(), len45, len45);
 _rt::string_lift(bytes45)
 };
-V55::AlreadyExists(e55)
+V58::AlreadyExists(e58)
 }
 8 => {
-let e55 = {
+let e58 = {
 let l46 = *ptr3.add(16).cast::<*mut u8>();
 let l47 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len48 = l47;
 let bytes48 = _rt::Vec::from_raw_parts(l46.cast(), len48, len48);
 _rt::string_lift(bytes48)
 };
-V55::Conflict(e55)
+V58::Conflict(e58)
 }
 9 => {
-let e55 = {
+let e58 = {
 let l49 = *ptr3.add(16).cast::<*mut u8>();
 let l50 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len51 = l50;
 let bytes51 = _rt::Vec::from_raw_parts(l49.cast(), len51, len51);
 _rt::string_lift(bytes51)
 };
-V55::Invalid(e55)
+V58::Invalid(e58)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e55 = {
+10 => {
+let e58 = {
 let l52 = *ptr3.add(16).cast::<*mut u8>();
 let l53 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len54 = l53;
 let bytes54 = _rt::Vec::from_raw_parts(l52.cast(), len54, len54);
 _rt::string_lift(bytes54)
 };
-V55::Unavailable(e55)
+V58::Unavailable(e58)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e58 = {
+let l55 = *ptr3.add(16).cast::<*mut u8>();
+let l56 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len57 = l56;
+let bytes57 = _rt::Vec::from_raw_parts(l55.cast(), len57, len57);
+_rt::string_lift(bytes57)
+};
+V58::Interrupted(e58)
 }
 };
-v55
+v58
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result56
+result59
 }
 }
 }
@@ -6178,7 +6483,7 @@ fn wit_import4(_: i32, _: *mut u8, _: usize, _: i32, _: i32, _: *mut u8, _: usiz
 unsafe extern "C" fn wit_import4(_: i32, _: *mut u8, _: usize, _: i32, _: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import4((self).handle() as i32, ptr0.cast_mut(), len0, _rt::as_i32(&limit), result2_0, result2_1, result2_2, ptr3);
 let l5 = i32::from(*ptr3.add(0).cast::<u8>());
-let result52 = match l5 {
+let result55 = match l5 {
 0 => {
 let e = {
 let l6 = *ptr3.add(8).cast::<*mut u8>();
@@ -6222,10 +6527,10 @@ Ok(e)
 1 => {
 let e = {
 let l16 = i32::from(*ptr3.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V51;
-let v51 = match l16 {
+use super::super::super::stile::capability::types::Error as V54;
+let v54 = match l16 {
 0 => {
-let e51 = {
+let e54 = {
 let l17 = *ptr3.add(16).cast::<*mut u8>();
 let l18 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
@@ -6249,100 +6554,110 @@ reason: _rt::string_lift(bytes25),
 remedy: _rt::string_lift(bytes28),
 }
 };
-V51::Denied(e51)
+V54::Denied(e54)
 }
 1 => {
-let e51 = {
+let e54 = {
 let l29 = *ptr3.add(16).cast::<*mut u8>();
 let l30 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V51::Revoked(e51)
+V54::Revoked(e54)
 }
 2 => {
-V51::Expired
+V54::Expired
 }
 3 => {
-let e51 = {
+let e54 = {
 let l32 = *ptr3.add(16).cast::<*mut u8>();
 let l33 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V51::Exhausted(e51)
+V54::Exhausted(e54)
 }
 4 => {
-V51::TimedOut
+V54::TimedOut
 }
 5 => {
-let e51 = {
+let e54 = {
 let l35 = *ptr3.add(16).cast::<i64>();
 l35 as u64
 };
-V51::TooLarge(e51)
+V54::TooLarge(e54)
 }
 6 => {
-let e51 = {
+let e54 = {
 let l36 = *ptr3.add(16).cast::<*mut u8>();
 let l37 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V51::NotFound(e51)
+V54::NotFound(e54)
 }
 7 => {
-let e51 = {
+let e54 = {
 let l39 = *ptr3.add(16).cast::<*mut u8>();
 let l40 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len41 = l40;
 let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
 _rt::string_lift(bytes41)
 };
-V51::AlreadyExists(e51)
+V54::AlreadyExists(e54)
 }
 8 => {
-let e51 = {
+let e54 = {
 let l42 = *ptr3.add(16).cast::<*mut u8>();
 let l43 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len44 = l43;
 let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
 _rt::string_lift(bytes44)
 };
-V51::Conflict(e51)
+V54::Conflict(e54)
 }
 9 => {
-let e51 = {
+let e54 = {
 let l45 = *ptr3.add(16).cast::<*mut u8>();
 let l46 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len47 = l46;
 let bytes47 = _rt::Vec::from_raw_parts(l45.cast(), len47, len47);
 _rt::string_lift(bytes47)
 };
-V51::Invalid(e51)
+V54::Invalid(e54)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e51 = {
+10 => {
+let e54 = {
 let l48 = *ptr3.add(16).cast::<*mut u8>();
 let l49 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len50 = l49;
 let bytes50 = _rt::Vec::from_raw_parts(l48.cast(), len50, len50);
 _rt::string_lift(bytes50)
 };
-V51::Unavailable(e51)
+V54::Unavailable(e54)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e54 = {
+let l51 = *ptr3.add(16).cast::<*mut u8>();
+let l52 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len53 = l52;
+let bytes53 = _rt::Vec::from_raw_parts(l51.cast(), len53, len53);
+_rt::string_lift(bytes53)
+};
+V54::Interrupted(e54)
 }
 };
-v51
+v54
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result52
+result55
 }
 }
 }
@@ -6407,7 +6722,7 @@ fn wit_import9(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, _
 unsafe extern "C" fn wit_import9(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: i32, _: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import9((self).handle() as i32, ptr0.cast_mut(), len0, result3, len3, result5, len5, _rt::as_i32(context1), _rt::as_i32(&limit), result7_0, result7_1, result7_2, ptr8);
 let l10 = i32::from(*ptr8.add(0).cast::<u8>());
-let result75 = match l10 {
+let result78 = match l10 {
 0 => {
 let e = {
 let l11 = *ptr8.add(8).cast::<*mut u8>();
@@ -6500,10 +6815,10 @@ Ok(e)
 1 => {
 let e = {
 let l39 = i32::from(*ptr8.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V74;
-let v74 = match l39 {
+use super::super::super::stile::capability::types::Error as V77;
+let v77 = match l39 {
 0 => {
-let e74 = {
+let e77 = {
 let l40 = *ptr8.add(16).cast::<*mut u8>();
 let l41 = *ptr8.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len42 = l41;
@@ -6527,100 +6842,110 @@ reason: _rt::string_lift(bytes48),
 remedy: _rt::string_lift(bytes51),
 }
 };
-V74::Denied(e74)
+V77::Denied(e77)
 }
 1 => {
-let e74 = {
+let e77 = {
 let l52 = *ptr8.add(16).cast::<*mut u8>();
 let l53 = *ptr8.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len54 = l53;
 let bytes54 = _rt::Vec::from_raw_parts(l52.cast(), len54, len54);
 _rt::string_lift(bytes54)
 };
-V74::Revoked(e74)
+V77::Revoked(e77)
 }
 2 => {
-V74::Expired
+V77::Expired
 }
 3 => {
-let e74 = {
+let e77 = {
 let l55 = *ptr8.add(16).cast::<*mut u8>();
 let l56 = *ptr8.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len57 = l56;
 let bytes57 = _rt::Vec::from_raw_parts(l55.cast(), len57, len57);
 _rt::string_lift(bytes57)
 };
-V74::Exhausted(e74)
+V77::Exhausted(e77)
 }
 4 => {
-V74::TimedOut
+V77::TimedOut
 }
 5 => {
-let e74 = {
+let e77 = {
 let l58 = *ptr8.add(16).cast::<i64>();
 l58 as u64
 };
-V74::TooLarge(e74)
+V77::TooLarge(e77)
 }
 6 => {
-let e74 = {
+let e77 = {
 let l59 = *ptr8.add(16).cast::<*mut u8>();
 let l60 = *ptr8.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len61 = l60;
 let bytes61 = _rt::Vec::from_raw_parts(l59.cast(), len61, len61);
 _rt::string_lift(bytes61)
 };
-V74::NotFound(e74)
+V77::NotFound(e77)
 }
 7 => {
-let e74 = {
+let e77 = {
 let l62 = *ptr8.add(16).cast::<*mut u8>();
 let l63 = *ptr8.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len64 = l63;
 let bytes64 = _rt::Vec::from_raw_parts(l62.cast(), len64, len64);
 _rt::string_lift(bytes64)
 };
-V74::AlreadyExists(e74)
+V77::AlreadyExists(e77)
 }
 8 => {
-let e74 = {
+let e77 = {
 let l65 = *ptr8.add(16).cast::<*mut u8>();
 let l66 = *ptr8.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len67 = l66;
 let bytes67 = _rt::Vec::from_raw_parts(l65.cast(), len67, len67);
 _rt::string_lift(bytes67)
 };
-V74::Conflict(e74)
+V77::Conflict(e77)
 }
 9 => {
-let e74 = {
+let e77 = {
 let l68 = *ptr8.add(16).cast::<*mut u8>();
 let l69 = *ptr8.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len70 = l69;
 let bytes70 = _rt::Vec::from_raw_parts(l68.cast(), len70, len70);
 _rt::string_lift(bytes70)
 };
-V74::Invalid(e74)
+V77::Invalid(e77)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e74 = {
+10 => {
+let e77 = {
 let l71 = *ptr8.add(16).cast::<*mut u8>();
 let l72 = *ptr8.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len73 = l72;
 let bytes73 = _rt::Vec::from_raw_parts(l71.cast(), len73, len73);
 _rt::string_lift(bytes73)
 };
-V74::Unavailable(e74)
+V77::Unavailable(e77)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e77 = {
+let l74 = *ptr8.add(16).cast::<*mut u8>();
+let l75 = *ptr8.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len76 = l75;
+let bytes76 = _rt::Vec::from_raw_parts(l74.cast(), len76, len76);
+_rt::string_lift(bytes76)
+};
+V77::Interrupted(e77)
 }
 };
-v74
+v77
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result75
+result78
 }
 }
 }
@@ -6650,7 +6975,7 @@ fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, )
 unsafe extern "C" fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import3((self).handle() as i32, ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2);
 let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-let result44 = match l4 {
+let result47 = match l4 {
 0 => {
 let e = {
 let l5 = *ptr2.add(8).cast::<*mut u8>();
@@ -6664,10 +6989,10 @@ Ok(e)
 1 => {
 let e = {
 let l8 = i32::from(*ptr2.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V43;
-let v43 = match l8 {
+use super::super::super::stile::capability::types::Error as V46;
+let v46 = match l8 {
 0 => {
-let e43 = {
+let e46 = {
 let l9 = *ptr2.add(16).cast::<*mut u8>();
 let l10 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len11 = l10;
@@ -6691,100 +7016,110 @@ reason: _rt::string_lift(bytes17),
 remedy: _rt::string_lift(bytes20),
 }
 };
-V43::Denied(e43)
+V46::Denied(e46)
 }
 1 => {
-let e43 = {
+let e46 = {
 let l21 = *ptr2.add(16).cast::<*mut u8>();
 let l22 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V43::Revoked(e43)
+V46::Revoked(e46)
 }
 2 => {
-V43::Expired
+V46::Expired
 }
 3 => {
-let e43 = {
+let e46 = {
 let l24 = *ptr2.add(16).cast::<*mut u8>();
 let l25 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V43::Exhausted(e43)
+V46::Exhausted(e46)
 }
 4 => {
-V43::TimedOut
+V46::TimedOut
 }
 5 => {
-let e43 = {
+let e46 = {
 let l27 = *ptr2.add(16).cast::<i64>();
 l27 as u64
 };
-V43::TooLarge(e43)
+V46::TooLarge(e46)
 }
 6 => {
-let e43 = {
+let e46 = {
 let l28 = *ptr2.add(16).cast::<*mut u8>();
 let l29 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V43::NotFound(e43)
+V46::NotFound(e46)
 }
 7 => {
-let e43 = {
+let e46 = {
 let l31 = *ptr2.add(16).cast::<*mut u8>();
 let l32 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V43::AlreadyExists(e43)
+V46::AlreadyExists(e46)
 }
 8 => {
-let e43 = {
+let e46 = {
 let l34 = *ptr2.add(16).cast::<*mut u8>();
 let l35 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V43::Conflict(e43)
+V46::Conflict(e46)
 }
 9 => {
-let e43 = {
+let e46 = {
 let l37 = *ptr2.add(16).cast::<*mut u8>();
 let l38 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V43::Invalid(e43)
+V46::Invalid(e46)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e43 = {
+10 => {
+let e46 = {
 let l40 = *ptr2.add(16).cast::<*mut u8>();
 let l41 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len42 = l41;
 let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
 _rt::string_lift(bytes42)
 };
-V43::Unavailable(e43)
+V46::Unavailable(e46)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e46 = {
+let l43 = *ptr2.add(16).cast::<*mut u8>();
+let l44 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len45 = l44;
+let bytes45 = _rt::Vec::from_raw_parts(l43.cast(), len45, len45);
+_rt::string_lift(bytes45)
+};
+V46::Interrupted(e46)
 }
 };
-v43
+v46
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result44
+result47
 }
 }
 }
@@ -6811,7 +7146,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i64, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i64, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, _rt::as_i64(&revision), ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result43 = match l3 {
+let result46 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<*mut u8>();
@@ -6825,10 +7160,10 @@ Ok(e)
 1 => {
 let e = {
 let l7 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V42;
-let v42 = match l7 {
+use super::super::super::stile::capability::types::Error as V45;
+let v45 = match l7 {
 0 => {
-let e42 = {
+let e45 = {
 let l8 = *ptr1.add(16).cast::<*mut u8>();
 let l9 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len10 = l9;
@@ -6852,100 +7187,110 @@ reason: _rt::string_lift(bytes16),
 remedy: _rt::string_lift(bytes19),
 }
 };
-V42::Denied(e42)
+V45::Denied(e45)
 }
 1 => {
-let e42 = {
+let e45 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V42::Revoked(e42)
+V45::Revoked(e45)
 }
 2 => {
-V42::Expired
+V45::Expired
 }
 3 => {
-let e42 = {
+let e45 = {
 let l23 = *ptr1.add(16).cast::<*mut u8>();
 let l24 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len25 = l24;
 let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
 _rt::string_lift(bytes25)
 };
-V42::Exhausted(e42)
+V45::Exhausted(e45)
 }
 4 => {
-V42::TimedOut
+V45::TimedOut
 }
 5 => {
-let e42 = {
+let e45 = {
 let l26 = *ptr1.add(16).cast::<i64>();
 l26 as u64
 };
-V42::TooLarge(e42)
+V45::TooLarge(e45)
 }
 6 => {
-let e42 = {
+let e45 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V42::NotFound(e42)
+V45::NotFound(e45)
 }
 7 => {
-let e42 = {
+let e45 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V42::AlreadyExists(e42)
+V45::AlreadyExists(e45)
 }
 8 => {
-let e42 = {
+let e45 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V42::Conflict(e42)
+V45::Conflict(e45)
 }
 9 => {
-let e42 = {
+let e45 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V42::Invalid(e42)
+V45::Invalid(e45)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e42 = {
+10 => {
+let e45 = {
 let l39 = *ptr1.add(16).cast::<*mut u8>();
 let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len41 = l40;
 let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
 _rt::string_lift(bytes41)
 };
-V42::Unavailable(e42)
+V45::Unavailable(e45)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e45 = {
+let l42 = *ptr1.add(16).cast::<*mut u8>();
+let l43 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len44 = l43;
+let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
+_rt::string_lift(bytes44)
+};
+V45::Interrupted(e45)
 }
 };
-v42
+v45
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result43
+result46
 }
 }
 }
@@ -6972,7 +7317,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result44 = match l3 {
+let result47 = match l3 {
 0 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
@@ -6991,10 +7336,10 @@ Ok(e)
 1 => {
 let e = {
 let l8 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V43;
-let v43 = match l8 {
+use super::super::super::stile::capability::types::Error as V46;
+let v46 = match l8 {
 0 => {
-let e43 = {
+let e46 = {
 let l9 = *ptr1.add(16).cast::<*mut u8>();
 let l10 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len11 = l10;
@@ -7018,100 +7363,110 @@ reason: _rt::string_lift(bytes17),
 remedy: _rt::string_lift(bytes20),
 }
 };
-V43::Denied(e43)
+V46::Denied(e46)
 }
 1 => {
-let e43 = {
+let e46 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V43::Revoked(e43)
+V46::Revoked(e46)
 }
 2 => {
-V43::Expired
+V46::Expired
 }
 3 => {
-let e43 = {
+let e46 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V43::Exhausted(e43)
+V46::Exhausted(e46)
 }
 4 => {
-V43::TimedOut
+V46::TimedOut
 }
 5 => {
-let e43 = {
+let e46 = {
 let l27 = *ptr1.add(16).cast::<i64>();
 l27 as u64
 };
-V43::TooLarge(e43)
+V46::TooLarge(e46)
 }
 6 => {
-let e43 = {
+let e46 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V43::NotFound(e43)
+V46::NotFound(e46)
 }
 7 => {
-let e43 = {
+let e46 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V43::AlreadyExists(e43)
+V46::AlreadyExists(e46)
 }
 8 => {
-let e43 = {
+let e46 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V43::Conflict(e43)
+V46::Conflict(e46)
 }
 9 => {
-let e43 = {
+let e46 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V43::Invalid(e43)
+V46::Invalid(e46)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e43 = {
+10 => {
+let e46 = {
 let l40 = *ptr1.add(16).cast::<*mut u8>();
 let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len42 = l41;
 let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
 _rt::string_lift(bytes42)
 };
-V43::Unavailable(e43)
+V46::Unavailable(e46)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e46 = {
+let l43 = *ptr1.add(16).cast::<*mut u8>();
+let l44 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len45 = l44;
+let bytes45 = _rt::Vec::from_raw_parts(l43.cast(), len45, len45);
+_rt::string_lift(bytes45)
+};
+V46::Interrupted(e46)
 }
 };
-v43
+v46
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result44
+result47
 }
 }
 }
@@ -7137,7 +7492,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, _rt::as_i32(&mode), ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -7145,10 +7500,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -7172,100 +7527,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -7295,7 +7660,7 @@ fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, )
 unsafe extern "C" fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import3((self).handle() as i32, ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2);
 let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-let result41 = match l4 {
+let result44 = match l4 {
 0 => {
 let e = ();
 Ok(e)
@@ -7303,10 +7668,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr2.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr2.add(16).cast::<*mut u8>();
 let l7 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -7330,100 +7695,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr2.add(16).cast::<*mut u8>();
 let l19 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr2.add(16).cast::<*mut u8>();
 let l22 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr2.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr2.add(16).cast::<*mut u8>();
 let l26 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr2.add(16).cast::<*mut u8>();
 let l29 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr2.add(16).cast::<*mut u8>();
 let l32 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr2.add(16).cast::<*mut u8>();
 let l35 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr2.add(16).cast::<*mut u8>();
 let l38 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr2.add(16).cast::<*mut u8>();
+let l41 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -7449,7 +7824,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result43 = match l3 {
+let result46 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<*mut u8>();
@@ -7463,10 +7838,10 @@ Ok(e)
 1 => {
 let e = {
 let l7 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V42;
-let v42 = match l7 {
+use super::super::super::stile::capability::types::Error as V45;
+let v45 = match l7 {
 0 => {
-let e42 = {
+let e45 = {
 let l8 = *ptr1.add(16).cast::<*mut u8>();
 let l9 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len10 = l9;
@@ -7490,100 +7865,110 @@ reason: _rt::string_lift(bytes16),
 remedy: _rt::string_lift(bytes19),
 }
 };
-V42::Denied(e42)
+V45::Denied(e45)
 }
 1 => {
-let e42 = {
+let e45 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V42::Revoked(e42)
+V45::Revoked(e45)
 }
 2 => {
-V42::Expired
+V45::Expired
 }
 3 => {
-let e42 = {
+let e45 = {
 let l23 = *ptr1.add(16).cast::<*mut u8>();
 let l24 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len25 = l24;
 let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
 _rt::string_lift(bytes25)
 };
-V42::Exhausted(e42)
+V45::Exhausted(e45)
 }
 4 => {
-V42::TimedOut
+V45::TimedOut
 }
 5 => {
-let e42 = {
+let e45 = {
 let l26 = *ptr1.add(16).cast::<i64>();
 l26 as u64
 };
-V42::TooLarge(e42)
+V45::TooLarge(e45)
 }
 6 => {
-let e42 = {
+let e45 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V42::NotFound(e42)
+V45::NotFound(e45)
 }
 7 => {
-let e42 = {
+let e45 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V42::AlreadyExists(e42)
+V45::AlreadyExists(e45)
 }
 8 => {
-let e42 = {
+let e45 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V42::Conflict(e42)
+V45::Conflict(e45)
 }
 9 => {
-let e42 = {
+let e45 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V42::Invalid(e42)
+V45::Invalid(e45)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e42 = {
+10 => {
+let e45 = {
 let l39 = *ptr1.add(16).cast::<*mut u8>();
 let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len41 = l40;
 let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
 _rt::string_lift(bytes41)
 };
-V42::Unavailable(e42)
+V45::Unavailable(e45)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e45 = {
+let l42 = *ptr1.add(16).cast::<*mut u8>();
+let l43 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len44 = l43;
+let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
+_rt::string_lift(bytes44)
+};
+V45::Interrupted(e45)
 }
 };
-v42
+v45
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result43
+result46
 }
 }
 }
@@ -7610,7 +7995,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -7618,10 +8003,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -7645,100 +8030,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -7767,7 +8162,7 @@ fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, )
 unsafe extern "C" fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import3((self).handle() as i32, ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2);
 let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-let result41 = match l4 {
+let result44 = match l4 {
 0 => {
 let e = ();
 Ok(e)
@@ -7775,10 +8170,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr2.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr2.add(16).cast::<*mut u8>();
 let l7 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -7802,100 +8197,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr2.add(16).cast::<*mut u8>();
 let l19 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr2.add(16).cast::<*mut u8>();
 let l22 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr2.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr2.add(16).cast::<*mut u8>();
 let l26 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr2.add(16).cast::<*mut u8>();
 let l29 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr2.add(16).cast::<*mut u8>();
 let l32 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr2.add(16).cast::<*mut u8>();
 let l35 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr2.add(16).cast::<*mut u8>();
 let l38 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr2.add(16).cast::<*mut u8>();
+let l41 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -7924,7 +8329,7 @@ fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, )
 unsafe extern "C" fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import3((self).handle() as i32, ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2);
 let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-let result41 = match l4 {
+let result44 = match l4 {
 0 => {
 let e = ();
 Ok(e)
@@ -7932,10 +8337,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr2.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr2.add(16).cast::<*mut u8>();
 let l7 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -7959,100 +8364,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr2.add(16).cast::<*mut u8>();
 let l19 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr2.add(16).cast::<*mut u8>();
 let l22 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr2.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr2.add(16).cast::<*mut u8>();
 let l26 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr2.add(16).cast::<*mut u8>();
 let l29 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr2.add(16).cast::<*mut u8>();
 let l32 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr2.add(16).cast::<*mut u8>();
 let l35 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr2.add(16).cast::<*mut u8>();
 let l38 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr2.add(16).cast::<*mut u8>();
+let l41 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -8079,7 +8494,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, match &recursive { true => 1, false => 0 }, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -8087,10 +8502,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -8114,100 +8529,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -8235,7 +8660,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result43 = match l3 {
+let result46 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<*mut u8>();
@@ -8248,10 +8673,10 @@ Ok(e)
 1 => {
 let e = {
 let l7 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V42;
-let v42 = match l7 {
+use super::super::super::stile::capability::types::Error as V45;
+let v45 = match l7 {
 0 => {
-let e42 = {
+let e45 = {
 let l8 = *ptr1.add(16).cast::<*mut u8>();
 let l9 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len10 = l9;
@@ -8275,100 +8700,110 @@ reason: _rt::string_lift(bytes16),
 remedy: _rt::string_lift(bytes19),
 }
 };
-V42::Denied(e42)
+V45::Denied(e45)
 }
 1 => {
-let e42 = {
+let e45 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V42::Revoked(e42)
+V45::Revoked(e45)
 }
 2 => {
-V42::Expired
+V45::Expired
 }
 3 => {
-let e42 = {
+let e45 = {
 let l23 = *ptr1.add(16).cast::<*mut u8>();
 let l24 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len25 = l24;
 let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
 _rt::string_lift(bytes25)
 };
-V42::Exhausted(e42)
+V45::Exhausted(e45)
 }
 4 => {
-V42::TimedOut
+V45::TimedOut
 }
 5 => {
-let e42 = {
+let e45 = {
 let l26 = *ptr1.add(16).cast::<i64>();
 l26 as u64
 };
-V42::TooLarge(e42)
+V45::TooLarge(e45)
 }
 6 => {
-let e42 = {
+let e45 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V42::NotFound(e42)
+V45::NotFound(e45)
 }
 7 => {
-let e42 = {
+let e45 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V42::AlreadyExists(e42)
+V45::AlreadyExists(e45)
 }
 8 => {
-let e42 = {
+let e45 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V42::Conflict(e42)
+V45::Conflict(e45)
 }
 9 => {
-let e42 = {
+let e45 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V42::Invalid(e42)
+V45::Invalid(e45)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e42 = {
+10 => {
+let e45 = {
 let l39 = *ptr1.add(16).cast::<*mut u8>();
 let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len41 = l40;
 let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
 _rt::string_lift(bytes41)
 };
-V42::Unavailable(e42)
+V45::Unavailable(e45)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e45 = {
+let l42 = *ptr1.add(16).cast::<*mut u8>();
+let l43 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len44 = l43;
+let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
+_rt::string_lift(bytes44)
+};
+V45::Interrupted(e45)
 }
 };
-v42
+v45
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result43
+result46
 }
 }
 }
@@ -8394,7 +8829,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i64, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i64, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, _rt::as_i64(&revision), ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -8405,10 +8840,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -8432,100 +8867,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -8552,7 +8997,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i64, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i64, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, _rt::as_i64(&revision), ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -8560,10 +9005,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -8587,100 +9032,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -8704,7 +9159,7 @@ fn wit_import1(_: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result40 = match l2 {
+let result43 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<i64>();
@@ -8715,10 +9170,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr0.add(16).cast::<*mut u8>();
 let l6 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -8742,100 +9197,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr0.add(16).cast::<*mut u8>();
 let l18 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr0.add(16).cast::<*mut u8>();
 let l21 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr0.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr0.add(16).cast::<*mut u8>();
 let l25 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr0.add(16).cast::<*mut u8>();
 let l28 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr0.add(16).cast::<*mut u8>();
 let l31 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr0.add(16).cast::<*mut u8>();
 let l34 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr0.add(16).cast::<*mut u8>();
 let l37 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr0.add(16).cast::<*mut u8>();
+let l40 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -8859,7 +9324,7 @@ fn wit_import1(_: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result42 = match l2 {
+let result45 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<*mut u8>();
@@ -8872,10 +9337,10 @@ Ok(e)
 1 => {
 let e = {
 let l6 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V41;
-let v41 = match l6 {
+use super::super::super::stile::capability::types::Error as V44;
+let v44 = match l6 {
 0 => {
-let e41 = {
+let e44 = {
 let l7 = *ptr0.add(16).cast::<*mut u8>();
 let l8 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len9 = l8;
@@ -8899,100 +9364,110 @@ reason: _rt::string_lift(bytes15),
 remedy: _rt::string_lift(bytes18),
 }
 };
-V41::Denied(e41)
+V44::Denied(e44)
 }
 1 => {
-let e41 = {
+let e44 = {
 let l19 = *ptr0.add(16).cast::<*mut u8>();
 let l20 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V41::Revoked(e41)
+V44::Revoked(e44)
 }
 2 => {
-V41::Expired
+V44::Expired
 }
 3 => {
-let e41 = {
+let e44 = {
 let l22 = *ptr0.add(16).cast::<*mut u8>();
 let l23 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V41::Exhausted(e41)
+V44::Exhausted(e44)
 }
 4 => {
-V41::TimedOut
+V44::TimedOut
 }
 5 => {
-let e41 = {
+let e44 = {
 let l25 = *ptr0.add(16).cast::<i64>();
 l25 as u64
 };
-V41::TooLarge(e41)
+V44::TooLarge(e44)
 }
 6 => {
-let e41 = {
+let e44 = {
 let l26 = *ptr0.add(16).cast::<*mut u8>();
 let l27 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V41::NotFound(e41)
+V44::NotFound(e44)
 }
 7 => {
-let e41 = {
+let e44 = {
 let l29 = *ptr0.add(16).cast::<*mut u8>();
 let l30 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V41::AlreadyExists(e41)
+V44::AlreadyExists(e44)
 }
 8 => {
-let e41 = {
+let e44 = {
 let l32 = *ptr0.add(16).cast::<*mut u8>();
 let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V41::Conflict(e41)
+V44::Conflict(e44)
 }
 9 => {
-let e41 = {
+let e44 = {
 let l35 = *ptr0.add(16).cast::<*mut u8>();
 let l36 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V41::Invalid(e41)
+V44::Invalid(e44)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e41 = {
+10 => {
+let e44 = {
 let l38 = *ptr0.add(16).cast::<*mut u8>();
 let l39 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V41::Unavailable(e41)
+V44::Unavailable(e44)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e44 = {
+let l41 = *ptr0.add(16).cast::<*mut u8>();
+let l42 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V44::Interrupted(e44)
 }
 };
-v41
+v44
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result42
+result45
 }
 }
 }
@@ -9016,7 +9491,7 @@ fn wit_import1(_: i32, _: i64, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: i64, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, _rt::as_i64(&id), ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result39 = match l2 {
+let result42 = match l2 {
 0 => {
 let e = ();
 Ok(e)
@@ -9024,10 +9499,10 @@ Ok(e)
 1 => {
 let e = {
 let l3 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V38;
-let v38 = match l3 {
+use super::super::super::stile::capability::types::Error as V41;
+let v41 = match l3 {
 0 => {
-let e38 = {
+let e41 = {
 let l4 = *ptr0.add(16).cast::<*mut u8>();
 let l5 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len6 = l5;
@@ -9051,100 +9526,110 @@ reason: _rt::string_lift(bytes12),
 remedy: _rt::string_lift(bytes15),
 }
 };
-V38::Denied(e38)
+V41::Denied(e41)
 }
 1 => {
-let e38 = {
+let e41 = {
 let l16 = *ptr0.add(16).cast::<*mut u8>();
 let l17 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len18 = l17;
 let bytes18 = _rt::Vec::from_raw_parts(l16.cast(), len18, len18);
 _rt::string_lift(bytes18)
 };
-V38::Revoked(e38)
+V41::Revoked(e41)
 }
 2 => {
-V38::Expired
+V41::Expired
 }
 3 => {
-let e38 = {
+let e41 = {
 let l19 = *ptr0.add(16).cast::<*mut u8>();
 let l20 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V38::Exhausted(e38)
+V41::Exhausted(e41)
 }
 4 => {
-V38::TimedOut
+V41::TimedOut
 }
 5 => {
-let e38 = {
+let e41 = {
 let l22 = *ptr0.add(16).cast::<i64>();
 l22 as u64
 };
-V38::TooLarge(e38)
+V41::TooLarge(e41)
 }
 6 => {
-let e38 = {
+let e41 = {
 let l23 = *ptr0.add(16).cast::<*mut u8>();
 let l24 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len25 = l24;
 let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
 _rt::string_lift(bytes25)
 };
-V38::NotFound(e38)
+V41::NotFound(e41)
 }
 7 => {
-let e38 = {
+let e41 = {
 let l26 = *ptr0.add(16).cast::<*mut u8>();
 let l27 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V38::AlreadyExists(e38)
+V41::AlreadyExists(e41)
 }
 8 => {
-let e38 = {
+let e41 = {
 let l29 = *ptr0.add(16).cast::<*mut u8>();
 let l30 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V38::Conflict(e38)
+V41::Conflict(e41)
 }
 9 => {
-let e38 = {
+let e41 = {
 let l32 = *ptr0.add(16).cast::<*mut u8>();
 let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V38::Invalid(e38)
+V41::Invalid(e41)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e38 = {
+10 => {
+let e41 = {
 let l35 = *ptr0.add(16).cast::<*mut u8>();
 let l36 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V38::Unavailable(e38)
+V41::Unavailable(e41)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e41 = {
+let l38 = *ptr0.add(16).cast::<*mut u8>();
+let l39 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len40 = l39;
+let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
+_rt::string_lift(bytes40)
+};
+V41::Interrupted(e41)
 }
 };
-v38
+v41
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result39
+result42
 }
 }
 }
@@ -9167,7 +9652,7 @@ fn wit_import1(_: i32, _: i64, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: i64, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, _rt::as_i64(&id), ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result39 = match l2 {
+let result42 = match l2 {
 0 => {
 let e = ();
 Ok(e)
@@ -9175,10 +9660,10 @@ Ok(e)
 1 => {
 let e = {
 let l3 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V38;
-let v38 = match l3 {
+use super::super::super::stile::capability::types::Error as V41;
+let v41 = match l3 {
 0 => {
-let e38 = {
+let e41 = {
 let l4 = *ptr0.add(16).cast::<*mut u8>();
 let l5 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len6 = l5;
@@ -9202,100 +9687,110 @@ reason: _rt::string_lift(bytes12),
 remedy: _rt::string_lift(bytes15),
 }
 };
-V38::Denied(e38)
+V41::Denied(e41)
 }
 1 => {
-let e38 = {
+let e41 = {
 let l16 = *ptr0.add(16).cast::<*mut u8>();
 let l17 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len18 = l17;
 let bytes18 = _rt::Vec::from_raw_parts(l16.cast(), len18, len18);
 _rt::string_lift(bytes18)
 };
-V38::Revoked(e38)
+V41::Revoked(e41)
 }
 2 => {
-V38::Expired
+V41::Expired
 }
 3 => {
-let e38 = {
+let e41 = {
 let l19 = *ptr0.add(16).cast::<*mut u8>();
 let l20 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V38::Exhausted(e38)
+V41::Exhausted(e41)
 }
 4 => {
-V38::TimedOut
+V41::TimedOut
 }
 5 => {
-let e38 = {
+let e41 = {
 let l22 = *ptr0.add(16).cast::<i64>();
 l22 as u64
 };
-V38::TooLarge(e38)
+V41::TooLarge(e41)
 }
 6 => {
-let e38 = {
+let e41 = {
 let l23 = *ptr0.add(16).cast::<*mut u8>();
 let l24 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len25 = l24;
 let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
 _rt::string_lift(bytes25)
 };
-V38::NotFound(e38)
+V41::NotFound(e41)
 }
 7 => {
-let e38 = {
+let e41 = {
 let l26 = *ptr0.add(16).cast::<*mut u8>();
 let l27 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V38::AlreadyExists(e38)
+V41::AlreadyExists(e41)
 }
 8 => {
-let e38 = {
+let e41 = {
 let l29 = *ptr0.add(16).cast::<*mut u8>();
 let l30 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V38::Conflict(e38)
+V41::Conflict(e41)
 }
 9 => {
-let e38 = {
+let e41 = {
 let l32 = *ptr0.add(16).cast::<*mut u8>();
 let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V38::Invalid(e38)
+V41::Invalid(e41)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e38 = {
+10 => {
+let e41 = {
 let l35 = *ptr0.add(16).cast::<*mut u8>();
 let l36 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V38::Unavailable(e38)
+V41::Unavailable(e41)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e41 = {
+let l38 = *ptr0.add(16).cast::<*mut u8>();
+let l39 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len40 = l39;
+let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
+_rt::string_lift(bytes40)
+};
+V41::Interrupted(e41)
 }
 };
-v38
+v41
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result39
+result42
 }
 }
 }
@@ -9322,7 +9817,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -9333,10 +9828,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -9360,100 +9855,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -9477,7 +9982,7 @@ fn wit_import1(_: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result40 = match l2 {
+let result43 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<i32>();
@@ -9488,10 +9993,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr0.add(16).cast::<*mut u8>();
 let l6 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -9515,100 +10020,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr0.add(16).cast::<*mut u8>();
 let l18 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr0.add(16).cast::<*mut u8>();
 let l21 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr0.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr0.add(16).cast::<*mut u8>();
 let l25 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr0.add(16).cast::<*mut u8>();
 let l28 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr0.add(16).cast::<*mut u8>();
 let l31 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr0.add(16).cast::<*mut u8>();
 let l34 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr0.add(16).cast::<*mut u8>();
 let l37 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr0.add(16).cast::<*mut u8>();
+let l40 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -9633,7 +10148,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -9644,10 +10159,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -9671,100 +10186,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 #[allow(unused_unsafe, clippy::all)]
@@ -9788,7 +10313,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, (&directory).take_handle() as i32, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -9796,10 +10321,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -9823,100 +10348,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -10084,7 +10619,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -10095,10 +10630,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -10122,100 +10657,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -10241,7 +10786,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -10252,10 +10797,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -10279,100 +10824,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -10402,7 +10957,7 @@ fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, )
 unsafe extern "C" fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import3((self).handle() as i32, ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2);
 let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-let result42 = match l4 {
+let result45 = match l4 {
 0 => {
 let e = {
 let l5 = *ptr2.add(8).cast::<i32>();
@@ -10413,10 +10968,10 @@ Ok(e)
 1 => {
 let e = {
 let l6 = i32::from(*ptr2.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V41;
-let v41 = match l6 {
+use super::super::super::stile::capability::types::Error as V44;
+let v44 = match l6 {
 0 => {
-let e41 = {
+let e44 = {
 let l7 = *ptr2.add(16).cast::<*mut u8>();
 let l8 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len9 = l8;
@@ -10440,100 +10995,110 @@ reason: _rt::string_lift(bytes15),
 remedy: _rt::string_lift(bytes18),
 }
 };
-V41::Denied(e41)
+V44::Denied(e44)
 }
 1 => {
-let e41 = {
+let e44 = {
 let l19 = *ptr2.add(16).cast::<*mut u8>();
 let l20 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V41::Revoked(e41)
+V44::Revoked(e44)
 }
 2 => {
-V41::Expired
+V44::Expired
 }
 3 => {
-let e41 = {
+let e44 = {
 let l22 = *ptr2.add(16).cast::<*mut u8>();
 let l23 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V41::Exhausted(e41)
+V44::Exhausted(e44)
 }
 4 => {
-V41::TimedOut
+V44::TimedOut
 }
 5 => {
-let e41 = {
+let e44 = {
 let l25 = *ptr2.add(16).cast::<i64>();
 l25 as u64
 };
-V41::TooLarge(e41)
+V44::TooLarge(e44)
 }
 6 => {
-let e41 = {
+let e44 = {
 let l26 = *ptr2.add(16).cast::<*mut u8>();
 let l27 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V41::NotFound(e41)
+V44::NotFound(e44)
 }
 7 => {
-let e41 = {
+let e44 = {
 let l29 = *ptr2.add(16).cast::<*mut u8>();
 let l30 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V41::AlreadyExists(e41)
+V44::AlreadyExists(e44)
 }
 8 => {
-let e41 = {
+let e44 = {
 let l32 = *ptr2.add(16).cast::<*mut u8>();
 let l33 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V41::Conflict(e41)
+V44::Conflict(e44)
 }
 9 => {
-let e41 = {
+let e44 = {
 let l35 = *ptr2.add(16).cast::<*mut u8>();
 let l36 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V41::Invalid(e41)
+V44::Invalid(e44)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e41 = {
+10 => {
+let e44 = {
 let l38 = *ptr2.add(16).cast::<*mut u8>();
 let l39 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V41::Unavailable(e41)
+V44::Unavailable(e44)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e44 = {
+let l41 = *ptr2.add(16).cast::<*mut u8>();
+let l42 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V44::Interrupted(e44)
 }
 };
-v41
+v44
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result42
+result45
 }
 }
 }
@@ -10560,7 +11125,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -10571,10 +11136,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -10598,100 +11163,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -10734,7 +11309,7 @@ fn wit_import5(_: i32, _: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import5(_: i32, _: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import5((self).handle() as i32, result3_0, result3_1, result3_2, ptr4);
 let l6 = i32::from(*ptr4.add(0).cast::<u8>());
-let result44 = match l6 {
+let result47 = match l6 {
 0 => {
 let e = {
 let l7 = *ptr4.add(8).cast::<i32>();
@@ -10745,10 +11320,10 @@ Ok(e)
 1 => {
 let e = {
 let l8 = i32::from(*ptr4.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V43;
-let v43 = match l8 {
+use super::super::super::stile::capability::types::Error as V46;
+let v46 = match l8 {
 0 => {
-let e43 = {
+let e46 = {
 let l9 = *ptr4.add(16).cast::<*mut u8>();
 let l10 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len11 = l10;
@@ -10772,100 +11347,110 @@ reason: _rt::string_lift(bytes17),
 remedy: _rt::string_lift(bytes20),
 }
 };
-V43::Denied(e43)
+V46::Denied(e46)
 }
 1 => {
-let e43 = {
+let e46 = {
 let l21 = *ptr4.add(16).cast::<*mut u8>();
 let l22 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V43::Revoked(e43)
+V46::Revoked(e46)
 }
 2 => {
-V43::Expired
+V46::Expired
 }
 3 => {
-let e43 = {
+let e46 = {
 let l24 = *ptr4.add(16).cast::<*mut u8>();
 let l25 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V43::Exhausted(e43)
+V46::Exhausted(e46)
 }
 4 => {
-V43::TimedOut
+V46::TimedOut
 }
 5 => {
-let e43 = {
+let e46 = {
 let l27 = *ptr4.add(16).cast::<i64>();
 l27 as u64
 };
-V43::TooLarge(e43)
+V46::TooLarge(e46)
 }
 6 => {
-let e43 = {
+let e46 = {
 let l28 = *ptr4.add(16).cast::<*mut u8>();
 let l29 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V43::NotFound(e43)
+V46::NotFound(e46)
 }
 7 => {
-let e43 = {
+let e46 = {
 let l31 = *ptr4.add(16).cast::<*mut u8>();
 let l32 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V43::AlreadyExists(e43)
+V46::AlreadyExists(e46)
 }
 8 => {
-let e43 = {
+let e46 = {
 let l34 = *ptr4.add(16).cast::<*mut u8>();
 let l35 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V43::Conflict(e43)
+V46::Conflict(e46)
 }
 9 => {
-let e43 = {
+let e46 = {
 let l37 = *ptr4.add(16).cast::<*mut u8>();
 let l38 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V43::Invalid(e43)
+V46::Invalid(e46)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e43 = {
+10 => {
+let e46 = {
 let l40 = *ptr4.add(16).cast::<*mut u8>();
 let l41 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len42 = l41;
 let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
 _rt::string_lift(bytes42)
 };
-V43::Unavailable(e43)
+V46::Unavailable(e46)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e46 = {
+let l43 = *ptr4.add(16).cast::<*mut u8>();
+let l44 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len45 = l44;
+let bytes45 = _rt::Vec::from_raw_parts(l43.cast(), len45, len45);
+_rt::string_lift(bytes45)
+};
+V46::Interrupted(e46)
 }
 };
-v43
+v46
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result44
+result47
 }
 }
 }
@@ -10899,7 +11484,7 @@ fn wit_import3(_: i32, _: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import3(_: i32, _: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import3((self).handle() as i32, result1_0, result1_1, result1_2, ptr2);
 let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-let result42 = match l4 {
+let result45 = match l4 {
 0 => {
 let e = {
 let l5 = *ptr2.add(8).cast::<i32>();
@@ -10910,10 +11495,10 @@ Ok(e)
 1 => {
 let e = {
 let l6 = i32::from(*ptr2.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V41;
-let v41 = match l6 {
+use super::super::super::stile::capability::types::Error as V44;
+let v44 = match l6 {
 0 => {
-let e41 = {
+let e44 = {
 let l7 = *ptr2.add(16).cast::<*mut u8>();
 let l8 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len9 = l8;
@@ -10937,100 +11522,110 @@ reason: _rt::string_lift(bytes15),
 remedy: _rt::string_lift(bytes18),
 }
 };
-V41::Denied(e41)
+V44::Denied(e44)
 }
 1 => {
-let e41 = {
+let e44 = {
 let l19 = *ptr2.add(16).cast::<*mut u8>();
 let l20 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V41::Revoked(e41)
+V44::Revoked(e44)
 }
 2 => {
-V41::Expired
+V44::Expired
 }
 3 => {
-let e41 = {
+let e44 = {
 let l22 = *ptr2.add(16).cast::<*mut u8>();
 let l23 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V41::Exhausted(e41)
+V44::Exhausted(e44)
 }
 4 => {
-V41::TimedOut
+V44::TimedOut
 }
 5 => {
-let e41 = {
+let e44 = {
 let l25 = *ptr2.add(16).cast::<i64>();
 l25 as u64
 };
-V41::TooLarge(e41)
+V44::TooLarge(e44)
 }
 6 => {
-let e41 = {
+let e44 = {
 let l26 = *ptr2.add(16).cast::<*mut u8>();
 let l27 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V41::NotFound(e41)
+V44::NotFound(e44)
 }
 7 => {
-let e41 = {
+let e44 = {
 let l29 = *ptr2.add(16).cast::<*mut u8>();
 let l30 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V41::AlreadyExists(e41)
+V44::AlreadyExists(e44)
 }
 8 => {
-let e41 = {
+let e44 = {
 let l32 = *ptr2.add(16).cast::<*mut u8>();
 let l33 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V41::Conflict(e41)
+V44::Conflict(e44)
 }
 9 => {
-let e41 = {
+let e44 = {
 let l35 = *ptr2.add(16).cast::<*mut u8>();
 let l36 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V41::Invalid(e41)
+V44::Invalid(e44)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e41 = {
+10 => {
+let e44 = {
 let l38 = *ptr2.add(16).cast::<*mut u8>();
 let l39 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V41::Unavailable(e41)
+V44::Unavailable(e44)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e44 = {
+let l41 = *ptr2.add(16).cast::<*mut u8>();
+let l42 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V44::Interrupted(e44)
 }
 };
-v41
+v44
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result42
+result45
 }
 }
 }
@@ -11064,7 +11659,7 @@ fn wit_import3(_: i32, _: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import3(_: i32, _: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import3((self).handle() as i32, result1_0, result1_1, result1_2, ptr2);
 let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-let result42 = match l4 {
+let result45 = match l4 {
 0 => {
 let e = {
 let l5 = *ptr2.add(8).cast::<i32>();
@@ -11075,10 +11670,10 @@ Ok(e)
 1 => {
 let e = {
 let l6 = i32::from(*ptr2.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V41;
-let v41 = match l6 {
+use super::super::super::stile::capability::types::Error as V44;
+let v44 = match l6 {
 0 => {
-let e41 = {
+let e44 = {
 let l7 = *ptr2.add(16).cast::<*mut u8>();
 let l8 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len9 = l8;
@@ -11102,100 +11697,110 @@ reason: _rt::string_lift(bytes15),
 remedy: _rt::string_lift(bytes18),
 }
 };
-V41::Denied(e41)
+V44::Denied(e44)
 }
 1 => {
-let e41 = {
+let e44 = {
 let l19 = *ptr2.add(16).cast::<*mut u8>();
 let l20 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V41::Revoked(e41)
+V44::Revoked(e44)
 }
 2 => {
-V41::Expired
+V44::Expired
 }
 3 => {
-let e41 = {
+let e44 = {
 let l22 = *ptr2.add(16).cast::<*mut u8>();
 let l23 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V41::Exhausted(e41)
+V44::Exhausted(e44)
 }
 4 => {
-V41::TimedOut
+V44::TimedOut
 }
 5 => {
-let e41 = {
+let e44 = {
 let l25 = *ptr2.add(16).cast::<i64>();
 l25 as u64
 };
-V41::TooLarge(e41)
+V44::TooLarge(e44)
 }
 6 => {
-let e41 = {
+let e44 = {
 let l26 = *ptr2.add(16).cast::<*mut u8>();
 let l27 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V41::NotFound(e41)
+V44::NotFound(e44)
 }
 7 => {
-let e41 = {
+let e44 = {
 let l29 = *ptr2.add(16).cast::<*mut u8>();
 let l30 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V41::AlreadyExists(e41)
+V44::AlreadyExists(e44)
 }
 8 => {
-let e41 = {
+let e44 = {
 let l32 = *ptr2.add(16).cast::<*mut u8>();
 let l33 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V41::Conflict(e41)
+V44::Conflict(e44)
 }
 9 => {
-let e41 = {
+let e44 = {
 let l35 = *ptr2.add(16).cast::<*mut u8>();
 let l36 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V41::Invalid(e41)
+V44::Invalid(e44)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e41 = {
+10 => {
+let e44 = {
 let l38 = *ptr2.add(16).cast::<*mut u8>();
 let l39 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V41::Unavailable(e41)
+V44::Unavailable(e44)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e44 = {
+let l41 = *ptr2.add(16).cast::<*mut u8>();
+let l42 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V44::Interrupted(e44)
 }
 };
-v41
+v44
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result42
+result45
 }
 }
 }
@@ -11219,7 +11824,7 @@ fn wit_import1(_: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result40 = match l2 {
+let result43 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<i32>();
@@ -11230,10 +11835,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr0.add(16).cast::<*mut u8>();
 let l6 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -11257,100 +11862,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr0.add(16).cast::<*mut u8>();
 let l18 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr0.add(16).cast::<*mut u8>();
 let l21 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr0.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr0.add(16).cast::<*mut u8>();
 let l25 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr0.add(16).cast::<*mut u8>();
 let l28 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr0.add(16).cast::<*mut u8>();
 let l31 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr0.add(16).cast::<*mut u8>();
 let l34 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr0.add(16).cast::<*mut u8>();
 let l37 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr0.add(16).cast::<*mut u8>();
+let l40 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -11381,7 +11996,7 @@ fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, )
 unsafe extern "C" fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import3((self).handle() as i32, ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2);
 let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-let result42 = match l4 {
+let result45 = match l4 {
 0 => {
 let e = {
 let l5 = *ptr2.add(8).cast::<i32>();
@@ -11392,10 +12007,10 @@ Ok(e)
 1 => {
 let e = {
 let l6 = i32::from(*ptr2.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V41;
-let v41 = match l6 {
+use super::super::super::stile::capability::types::Error as V44;
+let v44 = match l6 {
 0 => {
-let e41 = {
+let e44 = {
 let l7 = *ptr2.add(16).cast::<*mut u8>();
 let l8 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len9 = l8;
@@ -11419,100 +12034,110 @@ reason: _rt::string_lift(bytes15),
 remedy: _rt::string_lift(bytes18),
 }
 };
-V41::Denied(e41)
+V44::Denied(e44)
 }
 1 => {
-let e41 = {
+let e44 = {
 let l19 = *ptr2.add(16).cast::<*mut u8>();
 let l20 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V41::Revoked(e41)
+V44::Revoked(e44)
 }
 2 => {
-V41::Expired
+V44::Expired
 }
 3 => {
-let e41 = {
+let e44 = {
 let l22 = *ptr2.add(16).cast::<*mut u8>();
 let l23 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V41::Exhausted(e41)
+V44::Exhausted(e44)
 }
 4 => {
-V41::TimedOut
+V44::TimedOut
 }
 5 => {
-let e41 = {
+let e44 = {
 let l25 = *ptr2.add(16).cast::<i64>();
 l25 as u64
 };
-V41::TooLarge(e41)
+V44::TooLarge(e44)
 }
 6 => {
-let e41 = {
+let e44 = {
 let l26 = *ptr2.add(16).cast::<*mut u8>();
 let l27 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V41::NotFound(e41)
+V44::NotFound(e44)
 }
 7 => {
-let e41 = {
+let e44 = {
 let l29 = *ptr2.add(16).cast::<*mut u8>();
 let l30 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V41::AlreadyExists(e41)
+V44::AlreadyExists(e44)
 }
 8 => {
-let e41 = {
+let e44 = {
 let l32 = *ptr2.add(16).cast::<*mut u8>();
 let l33 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V41::Conflict(e41)
+V44::Conflict(e44)
 }
 9 => {
-let e41 = {
+let e44 = {
 let l35 = *ptr2.add(16).cast::<*mut u8>();
 let l36 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V41::Invalid(e41)
+V44::Invalid(e44)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e41 = {
+10 => {
+let e44 = {
 let l38 = *ptr2.add(16).cast::<*mut u8>();
 let l39 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V41::Unavailable(e41)
+V44::Unavailable(e44)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e44 = {
+let l41 = *ptr2.add(16).cast::<*mut u8>();
+let l42 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V44::Interrupted(e44)
 }
 };
-v41
+v44
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result42
+result45
 }
 }
 }
@@ -11546,7 +12171,7 @@ fn wit_import3(_: i32, _: i32, _: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import3(_: i32, _: i32, _: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import3((self).handle() as i32, match &full_page { true => 1, false => 0 }, result1_0, result1_1, result1_2, ptr2);
 let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-let result42 = match l4 {
+let result45 = match l4 {
 0 => {
 let e = {
 let l5 = *ptr2.add(8).cast::<i32>();
@@ -11557,10 +12182,10 @@ Ok(e)
 1 => {
 let e = {
 let l6 = i32::from(*ptr2.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V41;
-let v41 = match l6 {
+use super::super::super::stile::capability::types::Error as V44;
+let v44 = match l6 {
 0 => {
-let e41 = {
+let e44 = {
 let l7 = *ptr2.add(16).cast::<*mut u8>();
 let l8 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len9 = l8;
@@ -11584,100 +12209,110 @@ reason: _rt::string_lift(bytes15),
 remedy: _rt::string_lift(bytes18),
 }
 };
-V41::Denied(e41)
+V44::Denied(e44)
 }
 1 => {
-let e41 = {
+let e44 = {
 let l19 = *ptr2.add(16).cast::<*mut u8>();
 let l20 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V41::Revoked(e41)
+V44::Revoked(e44)
 }
 2 => {
-V41::Expired
+V44::Expired
 }
 3 => {
-let e41 = {
+let e44 = {
 let l22 = *ptr2.add(16).cast::<*mut u8>();
 let l23 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V41::Exhausted(e41)
+V44::Exhausted(e44)
 }
 4 => {
-V41::TimedOut
+V44::TimedOut
 }
 5 => {
-let e41 = {
+let e44 = {
 let l25 = *ptr2.add(16).cast::<i64>();
 l25 as u64
 };
-V41::TooLarge(e41)
+V44::TooLarge(e44)
 }
 6 => {
-let e41 = {
+let e44 = {
 let l26 = *ptr2.add(16).cast::<*mut u8>();
 let l27 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V41::NotFound(e41)
+V44::NotFound(e44)
 }
 7 => {
-let e41 = {
+let e44 = {
 let l29 = *ptr2.add(16).cast::<*mut u8>();
 let l30 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V41::AlreadyExists(e41)
+V44::AlreadyExists(e44)
 }
 8 => {
-let e41 = {
+let e44 = {
 let l32 = *ptr2.add(16).cast::<*mut u8>();
 let l33 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V41::Conflict(e41)
+V44::Conflict(e44)
 }
 9 => {
-let e41 = {
+let e44 = {
 let l35 = *ptr2.add(16).cast::<*mut u8>();
 let l36 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V41::Invalid(e41)
+V44::Invalid(e44)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e41 = {
+10 => {
+let e44 = {
 let l38 = *ptr2.add(16).cast::<*mut u8>();
 let l39 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V41::Unavailable(e41)
+V44::Unavailable(e44)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e44 = {
+let l41 = *ptr2.add(16).cast::<*mut u8>();
+let l42 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V44::Interrupted(e44)
 }
 };
-v41
+v44
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result42
+result45
 }
 }
 }
@@ -11700,7 +12335,7 @@ fn wit_import1(_: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result40 = match l2 {
+let result43 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<i32>();
@@ -11711,10 +12346,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr0.add(16).cast::<*mut u8>();
 let l6 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -11738,100 +12373,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr0.add(16).cast::<*mut u8>();
 let l18 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr0.add(16).cast::<*mut u8>();
 let l21 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr0.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr0.add(16).cast::<*mut u8>();
 let l25 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr0.add(16).cast::<*mut u8>();
 let l28 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr0.add(16).cast::<*mut u8>();
 let l31 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr0.add(16).cast::<*mut u8>();
 let l34 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr0.add(16).cast::<*mut u8>();
 let l37 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr0.add(16).cast::<*mut u8>();
+let l40 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -11855,7 +12500,7 @@ fn wit_import1(_: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result40 = match l2 {
+let result43 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<i32>();
@@ -11866,10 +12511,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr0.add(16).cast::<*mut u8>();
 let l6 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -11893,100 +12538,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr0.add(16).cast::<*mut u8>();
 let l18 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr0.add(16).cast::<*mut u8>();
 let l21 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr0.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr0.add(16).cast::<*mut u8>();
 let l25 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr0.add(16).cast::<*mut u8>();
 let l28 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr0.add(16).cast::<*mut u8>();
 let l31 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr0.add(16).cast::<*mut u8>();
 let l34 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr0.add(16).cast::<*mut u8>();
 let l37 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr0.add(16).cast::<*mut u8>();
+let l40 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -12010,7 +12665,7 @@ fn wit_import1(_: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result40 = match l2 {
+let result43 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<i32>();
@@ -12021,10 +12676,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr0.add(16).cast::<*mut u8>();
 let l6 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -12048,100 +12703,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr0.add(16).cast::<*mut u8>();
 let l18 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr0.add(16).cast::<*mut u8>();
 let l21 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr0.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr0.add(16).cast::<*mut u8>();
 let l25 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr0.add(16).cast::<*mut u8>();
 let l28 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr0.add(16).cast::<*mut u8>();
 let l31 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr0.add(16).cast::<*mut u8>();
 let l34 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr0.add(16).cast::<*mut u8>();
 let l37 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr0.add(16).cast::<*mut u8>();
+let l40 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -12184,7 +12849,7 @@ fn wit_import1(_: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result52 = match l2 {
+let result55 = match l2 {
 0 => {
 let e = {
 let l3 = i32::from(*ptr0.add(8).cast::<u8>());
@@ -12237,10 +12902,10 @@ Ok(e)
 1 => {
 let e = {
 let l16 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V51;
-let v51 = match l16 {
+use super::super::super::stile::capability::types::Error as V54;
+let v54 = match l16 {
 0 => {
-let e51 = {
+let e54 = {
 let l17 = *ptr0.add(16).cast::<*mut u8>();
 let l18 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
@@ -12264,100 +12929,110 @@ reason: _rt::string_lift(bytes25),
 remedy: _rt::string_lift(bytes28),
 }
 };
-V51::Denied(e51)
+V54::Denied(e54)
 }
 1 => {
-let e51 = {
+let e54 = {
 let l29 = *ptr0.add(16).cast::<*mut u8>();
 let l30 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V51::Revoked(e51)
+V54::Revoked(e54)
 }
 2 => {
-V51::Expired
+V54::Expired
 }
 3 => {
-let e51 = {
+let e54 = {
 let l32 = *ptr0.add(16).cast::<*mut u8>();
 let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V51::Exhausted(e51)
+V54::Exhausted(e54)
 }
 4 => {
-V51::TimedOut
+V54::TimedOut
 }
 5 => {
-let e51 = {
+let e54 = {
 let l35 = *ptr0.add(16).cast::<i64>();
 l35 as u64
 };
-V51::TooLarge(e51)
+V54::TooLarge(e54)
 }
 6 => {
-let e51 = {
+let e54 = {
 let l36 = *ptr0.add(16).cast::<*mut u8>();
 let l37 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V51::NotFound(e51)
+V54::NotFound(e54)
 }
 7 => {
-let e51 = {
+let e54 = {
 let l39 = *ptr0.add(16).cast::<*mut u8>();
 let l40 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len41 = l40;
 let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
 _rt::string_lift(bytes41)
 };
-V51::AlreadyExists(e51)
+V54::AlreadyExists(e54)
 }
 8 => {
-let e51 = {
+let e54 = {
 let l42 = *ptr0.add(16).cast::<*mut u8>();
 let l43 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len44 = l43;
 let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
 _rt::string_lift(bytes44)
 };
-V51::Conflict(e51)
+V54::Conflict(e54)
 }
 9 => {
-let e51 = {
+let e54 = {
 let l45 = *ptr0.add(16).cast::<*mut u8>();
 let l46 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len47 = l46;
 let bytes47 = _rt::Vec::from_raw_parts(l45.cast(), len47, len47);
 _rt::string_lift(bytes47)
 };
-V51::Invalid(e51)
+V54::Invalid(e54)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e51 = {
+10 => {
+let e54 = {
 let l48 = *ptr0.add(16).cast::<*mut u8>();
 let l49 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len50 = l49;
 let bytes50 = _rt::Vec::from_raw_parts(l48.cast(), len50, len50);
 _rt::string_lift(bytes50)
 };
-V51::Unavailable(e51)
+V54::Unavailable(e54)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e54 = {
+let l51 = *ptr0.add(16).cast::<*mut u8>();
+let l52 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len53 = l52;
+let bytes53 = _rt::Vec::from_raw_parts(l51.cast(), len53, len53);
+_rt::string_lift(bytes53)
+};
+V54::Interrupted(e54)
 }
 };
-v51
+v54
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result52
+result55
 }
 }
 }
@@ -12382,7 +13057,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -12393,10 +13068,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -12420,100 +13095,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 #[allow(unused_unsafe, clippy::all)]
@@ -12537,7 +13222,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, (&session).take_handle() as i32, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -12545,10 +13230,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -12572,100 +13257,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -12757,7 +13452,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result44 = match l3 {
+let result47 = match l3 {
 0 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
@@ -12781,10 +13476,10 @@ Ok(e)
 1 => {
 let e = {
 let l8 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V43;
-let v43 = match l8 {
+use super::super::super::stile::capability::types::Error as V46;
+let v46 = match l8 {
 0 => {
-let e43 = {
+let e46 = {
 let l9 = *ptr1.add(16).cast::<*mut u8>();
 let l10 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len11 = l10;
@@ -12808,100 +13503,110 @@ reason: _rt::string_lift(bytes17),
 remedy: _rt::string_lift(bytes20),
 }
 };
-V43::Denied(e43)
+V46::Denied(e46)
 }
 1 => {
-let e43 = {
+let e46 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V43::Revoked(e43)
+V46::Revoked(e46)
 }
 2 => {
-V43::Expired
+V46::Expired
 }
 3 => {
-let e43 = {
+let e46 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V43::Exhausted(e43)
+V46::Exhausted(e46)
 }
 4 => {
-V43::TimedOut
+V46::TimedOut
 }
 5 => {
-let e43 = {
+let e46 = {
 let l27 = *ptr1.add(16).cast::<i64>();
 l27 as u64
 };
-V43::TooLarge(e43)
+V46::TooLarge(e46)
 }
 6 => {
-let e43 = {
+let e46 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V43::NotFound(e43)
+V46::NotFound(e46)
 }
 7 => {
-let e43 = {
+let e46 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V43::AlreadyExists(e43)
+V46::AlreadyExists(e46)
 }
 8 => {
-let e43 = {
+let e46 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V43::Conflict(e43)
+V46::Conflict(e46)
 }
 9 => {
-let e43 = {
+let e46 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V43::Invalid(e43)
+V46::Invalid(e46)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e43 = {
+10 => {
+let e46 = {
 let l40 = *ptr1.add(16).cast::<*mut u8>();
 let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len42 = l41;
 let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
 _rt::string_lift(bytes42)
 };
-V43::Unavailable(e43)
+V46::Unavailable(e46)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e46 = {
+let l43 = *ptr1.add(16).cast::<*mut u8>();
+let l44 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len45 = l44;
+let bytes45 = _rt::Vec::from_raw_parts(l43.cast(), len45, len45);
+_rt::string_lift(bytes45)
+};
+V46::Interrupted(e46)
 }
 };
-v43
+v46
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result44
+result47
 }
 }
 }
@@ -12930,7 +13635,7 @@ fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, )
 unsafe extern "C" fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import3((self).handle() as i32, ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2);
 let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-let result41 = match l4 {
+let result44 = match l4 {
 0 => {
 let e = ();
 Ok(e)
@@ -12938,10 +13643,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr2.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr2.add(16).cast::<*mut u8>();
 let l7 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -12965,100 +13670,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr2.add(16).cast::<*mut u8>();
 let l19 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr2.add(16).cast::<*mut u8>();
 let l22 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr2.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr2.add(16).cast::<*mut u8>();
 let l26 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr2.add(16).cast::<*mut u8>();
 let l29 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr2.add(16).cast::<*mut u8>();
 let l32 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr2.add(16).cast::<*mut u8>();
 let l35 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr2.add(16).cast::<*mut u8>();
 let l38 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr2.add(16).cast::<*mut u8>();
+let l41 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -13085,7 +13800,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
@@ -13096,10 +13811,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -13123,100 +13838,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -13253,7 +13978,7 @@ fn wit_import4(_: i32, _: *mut u8, _: usize, _: i32, _: i32, _: *mut u8, _: usiz
 unsafe extern "C" fn wit_import4(_: i32, _: *mut u8, _: usize, _: i32, _: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import4((self).handle() as i32, ptr0.cast_mut(), len0, _rt::as_i32(&limit), result2_0, result2_1, result2_2, ptr3);
 let l5 = i32::from(*ptr3.add(0).cast::<u8>());
-let result55 = match l5 {
+let result58 = match l5 {
 0 => {
 let e = {
 let l6 = *ptr3.add(8).cast::<*mut u8>();
@@ -13304,10 +14029,10 @@ Ok(e)
 1 => {
 let e = {
 let l19 = i32::from(*ptr3.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V54;
-let v54 = match l19 {
+use super::super::super::stile::capability::types::Error as V57;
+let v57 = match l19 {
 0 => {
-let e54 = {
+let e57 = {
 let l20 = *ptr3.add(16).cast::<*mut u8>();
 let l21 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
@@ -13331,100 +14056,110 @@ reason: _rt::string_lift(bytes28),
 remedy: _rt::string_lift(bytes31),
 }
 };
-V54::Denied(e54)
+V57::Denied(e57)
 }
 1 => {
-let e54 = {
+let e57 = {
 let l32 = *ptr3.add(16).cast::<*mut u8>();
 let l33 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V54::Revoked(e54)
+V57::Revoked(e57)
 }
 2 => {
-V54::Expired
+V57::Expired
 }
 3 => {
-let e54 = {
+let e57 = {
 let l35 = *ptr3.add(16).cast::<*mut u8>();
 let l36 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V54::Exhausted(e54)
+V57::Exhausted(e57)
 }
 4 => {
-V54::TimedOut
+V57::TimedOut
 }
 5 => {
-let e54 = {
+let e57 = {
 let l38 = *ptr3.add(16).cast::<i64>();
 l38 as u64
 };
-V54::TooLarge(e54)
+V57::TooLarge(e57)
 }
 6 => {
-let e54 = {
+let e57 = {
 let l39 = *ptr3.add(16).cast::<*mut u8>();
 let l40 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len41 = l40;
 let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
 _rt::string_lift(bytes41)
 };
-V54::NotFound(e54)
+V57::NotFound(e57)
 }
 7 => {
-let e54 = {
+let e57 = {
 let l42 = *ptr3.add(16).cast::<*mut u8>();
 let l43 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len44 = l43;
 let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
 _rt::string_lift(bytes44)
 };
-V54::AlreadyExists(e54)
+V57::AlreadyExists(e57)
 }
 8 => {
-let e54 = {
+let e57 = {
 let l45 = *ptr3.add(16).cast::<*mut u8>();
 let l46 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len47 = l46;
 let bytes47 = _rt::Vec::from_raw_parts(l45.cast(), len47, len47);
 _rt::string_lift(bytes47)
 };
-V54::Conflict(e54)
+V57::Conflict(e57)
 }
 9 => {
-let e54 = {
+let e57 = {
 let l48 = *ptr3.add(16).cast::<*mut u8>();
 let l49 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len50 = l49;
 let bytes50 = _rt::Vec::from_raw_parts(l48.cast(), len50, len50);
 _rt::string_lift(bytes50)
 };
-V54::Invalid(e54)
+V57::Invalid(e57)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e54 = {
+10 => {
+let e57 = {
 let l51 = *ptr3.add(16).cast::<*mut u8>();
 let l52 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len53 = l52;
 let bytes53 = _rt::Vec::from_raw_parts(l51.cast(), len53, len53);
 _rt::string_lift(bytes53)
 };
-V54::Unavailable(e54)
+V57::Unavailable(e57)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e57 = {
+let l54 = *ptr3.add(16).cast::<*mut u8>();
+let l55 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len56 = l55;
+let bytes56 = _rt::Vec::from_raw_parts(l54.cast(), len56, len56);
+_rt::string_lift(bytes56)
+};
+V57::Interrupted(e57)
 }
 };
-v54
+v57
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result55
+result58
 }
 }
 }
@@ -13451,7 +14186,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i64, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i64, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, _rt::as_i64(&delta), ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i64>();
@@ -13462,10 +14197,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -13489,100 +14224,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -13629,7 +14374,7 @@ fn wit_import6(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, _: usize, _: i3
 unsafe extern "C" fn wit_import6(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import6((self).handle() as i32, ptr0.cast_mut(), len0, result2_0, result2_1, result2_2, result4_0, result4_1, result4_2, ptr5);
 let l7 = i32::from(*ptr5.add(0).cast::<u8>());
-let result45 = match l7 {
+let result48 = match l7 {
 0 => {
 let e = {
 let l8 = i32::from(*ptr5.add(8).cast::<u8>());
@@ -13640,10 +14385,10 @@ Ok(e)
 1 => {
 let e = {
 let l9 = i32::from(*ptr5.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V44;
-let v44 = match l9 {
+use super::super::super::stile::capability::types::Error as V47;
+let v47 = match l9 {
 0 => {
-let e44 = {
+let e47 = {
 let l10 = *ptr5.add(16).cast::<*mut u8>();
 let l11 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len12 = l11;
@@ -13667,100 +14412,110 @@ reason: _rt::string_lift(bytes18),
 remedy: _rt::string_lift(bytes21),
 }
 };
-V44::Denied(e44)
+V47::Denied(e47)
 }
 1 => {
-let e44 = {
+let e47 = {
 let l22 = *ptr5.add(16).cast::<*mut u8>();
 let l23 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V44::Revoked(e44)
+V47::Revoked(e47)
 }
 2 => {
-V44::Expired
+V47::Expired
 }
 3 => {
-let e44 = {
+let e47 = {
 let l25 = *ptr5.add(16).cast::<*mut u8>();
 let l26 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V44::Exhausted(e44)
+V47::Exhausted(e47)
 }
 4 => {
-V44::TimedOut
+V47::TimedOut
 }
 5 => {
-let e44 = {
+let e47 = {
 let l28 = *ptr5.add(16).cast::<i64>();
 l28 as u64
 };
-V44::TooLarge(e44)
+V47::TooLarge(e47)
 }
 6 => {
-let e44 = {
+let e47 = {
 let l29 = *ptr5.add(16).cast::<*mut u8>();
 let l30 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V44::NotFound(e44)
+V47::NotFound(e47)
 }
 7 => {
-let e44 = {
+let e47 = {
 let l32 = *ptr5.add(16).cast::<*mut u8>();
 let l33 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V44::AlreadyExists(e44)
+V47::AlreadyExists(e47)
 }
 8 => {
-let e44 = {
+let e47 = {
 let l35 = *ptr5.add(16).cast::<*mut u8>();
 let l36 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V44::Conflict(e44)
+V47::Conflict(e47)
 }
 9 => {
-let e44 = {
+let e47 = {
 let l38 = *ptr5.add(16).cast::<*mut u8>();
 let l39 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V44::Invalid(e44)
+V47::Invalid(e47)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e44 = {
+10 => {
+let e47 = {
 let l41 = *ptr5.add(16).cast::<*mut u8>();
 let l42 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len43 = l42;
 let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
 _rt::string_lift(bytes43)
 };
-V44::Unavailable(e44)
+V47::Unavailable(e47)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e47 = {
+let l44 = *ptr5.add(16).cast::<*mut u8>();
+let l45 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len46 = l45;
+let bytes46 = _rt::Vec::from_raw_parts(l44.cast(), len46, len46);
+_rt::string_lift(bytes46)
+};
+V47::Interrupted(e47)
 }
 };
-v44
+v47
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result45
+result48
 }
 }
 }
@@ -13785,7 +14540,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -13796,10 +14551,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -13823,100 +14578,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 #[allow(unused_unsafe, clippy::all)]
@@ -13940,7 +14705,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, (&bucket).take_handle() as i32, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -13948,10 +14713,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -13975,100 +14740,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -14194,7 +14969,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -14205,10 +14980,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -14232,100 +15007,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 #[allow(unused_unsafe, clippy::all)]
@@ -14349,7 +15134,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, (&clock).take_handle() as i32, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -14357,10 +15142,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -14384,100 +15169,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -14563,7 +15358,7 @@ fn wit_import1(_: i32, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, _rt::as_i32(&length), ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result42 = match l2 {
+let result45 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<*mut u8>();
@@ -14576,10 +15371,10 @@ Ok(e)
 1 => {
 let e = {
 let l6 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V41;
-let v41 = match l6 {
+use super::super::super::stile::capability::types::Error as V44;
+let v44 = match l6 {
 0 => {
-let e41 = {
+let e44 = {
 let l7 = *ptr0.add(16).cast::<*mut u8>();
 let l8 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len9 = l8;
@@ -14603,100 +15398,110 @@ reason: _rt::string_lift(bytes15),
 remedy: _rt::string_lift(bytes18),
 }
 };
-V41::Denied(e41)
+V44::Denied(e44)
 }
 1 => {
-let e41 = {
+let e44 = {
 let l19 = *ptr0.add(16).cast::<*mut u8>();
 let l20 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V41::Revoked(e41)
+V44::Revoked(e44)
 }
 2 => {
-V41::Expired
+V44::Expired
 }
 3 => {
-let e41 = {
+let e44 = {
 let l22 = *ptr0.add(16).cast::<*mut u8>();
 let l23 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V41::Exhausted(e41)
+V44::Exhausted(e44)
 }
 4 => {
-V41::TimedOut
+V44::TimedOut
 }
 5 => {
-let e41 = {
+let e44 = {
 let l25 = *ptr0.add(16).cast::<i64>();
 l25 as u64
 };
-V41::TooLarge(e41)
+V44::TooLarge(e44)
 }
 6 => {
-let e41 = {
+let e44 = {
 let l26 = *ptr0.add(16).cast::<*mut u8>();
 let l27 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V41::NotFound(e41)
+V44::NotFound(e44)
 }
 7 => {
-let e41 = {
+let e44 = {
 let l29 = *ptr0.add(16).cast::<*mut u8>();
 let l30 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V41::AlreadyExists(e41)
+V44::AlreadyExists(e44)
 }
 8 => {
-let e41 = {
+let e44 = {
 let l32 = *ptr0.add(16).cast::<*mut u8>();
 let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V41::Conflict(e41)
+V44::Conflict(e44)
 }
 9 => {
-let e41 = {
+let e44 = {
 let l35 = *ptr0.add(16).cast::<*mut u8>();
 let l36 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V41::Invalid(e41)
+V44::Invalid(e44)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e41 = {
+10 => {
+let e44 = {
 let l38 = *ptr0.add(16).cast::<*mut u8>();
 let l39 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V41::Unavailable(e41)
+V44::Unavailable(e44)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e44 = {
+let l41 = *ptr0.add(16).cast::<*mut u8>();
+let l42 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V44::Interrupted(e44)
 }
 };
-v41
+v44
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result42
+result45
 }
 }
 }
@@ -14721,7 +15526,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -14732,10 +15537,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -14759,100 +15564,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 #[allow(unused_unsafe, clippy::all)]
@@ -14876,7 +15691,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, (&random).take_handle() as i32, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -14884,10 +15699,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -14911,100 +15726,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -15167,7 +15992,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -15178,10 +16003,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -15205,100 +16030,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 #[allow(unused_unsafe, clippy::all)]
@@ -15322,7 +16157,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, (&console).take_handle() as i32, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -15330,10 +16165,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -15357,100 +16192,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -15837,7 +16682,7 @@ fn wit_import12(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, 
 unsafe extern "C" fn wit_import12(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: *mut u8, _: usize, _: i32, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import12((self).handle() as i32, result2, len2, ptr3.cast_mut(), len3, result7, len7, result9_0, result9_1, result9_2, result10_0, result10_1, ptr11);
 let l13 = i32::from(*ptr11.add(0).cast::<u8>());
-let result51 = match l13 {
+let result54 = match l13 {
 0 => {
 let e = {
 let l14 = *ptr11.add(8).cast::<i32>();
@@ -15848,10 +16693,10 @@ Ok(e)
 1 => {
 let e = {
 let l15 = i32::from(*ptr11.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V50;
-let v50 = match l15 {
+use super::super::super::stile::capability::types::Error as V53;
+let v53 = match l15 {
 0 => {
-let e50 = {
+let e53 = {
 let l16 = *ptr11.add(16).cast::<*mut u8>();
 let l17 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len18 = l17;
@@ -15875,100 +16720,110 @@ reason: _rt::string_lift(bytes24),
 remedy: _rt::string_lift(bytes27),
 }
 };
-V50::Denied(e50)
+V53::Denied(e53)
 }
 1 => {
-let e50 = {
+let e53 = {
 let l28 = *ptr11.add(16).cast::<*mut u8>();
 let l29 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V50::Revoked(e50)
+V53::Revoked(e53)
 }
 2 => {
-V50::Expired
+V53::Expired
 }
 3 => {
-let e50 = {
+let e53 = {
 let l31 = *ptr11.add(16).cast::<*mut u8>();
 let l32 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V50::Exhausted(e50)
+V53::Exhausted(e53)
 }
 4 => {
-V50::TimedOut
+V53::TimedOut
 }
 5 => {
-let e50 = {
+let e53 = {
 let l34 = *ptr11.add(16).cast::<i64>();
 l34 as u64
 };
-V50::TooLarge(e50)
+V53::TooLarge(e53)
 }
 6 => {
-let e50 = {
+let e53 = {
 let l35 = *ptr11.add(16).cast::<*mut u8>();
 let l36 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V50::NotFound(e50)
+V53::NotFound(e53)
 }
 7 => {
-let e50 = {
+let e53 = {
 let l38 = *ptr11.add(16).cast::<*mut u8>();
 let l39 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V50::AlreadyExists(e50)
+V53::AlreadyExists(e53)
 }
 8 => {
-let e50 = {
+let e53 = {
 let l41 = *ptr11.add(16).cast::<*mut u8>();
 let l42 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len43 = l42;
 let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
 _rt::string_lift(bytes43)
 };
-V50::Conflict(e50)
+V53::Conflict(e53)
 }
 9 => {
-let e50 = {
+let e53 = {
 let l44 = *ptr11.add(16).cast::<*mut u8>();
 let l45 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len46 = l45;
 let bytes46 = _rt::Vec::from_raw_parts(l44.cast(), len46, len46);
 _rt::string_lift(bytes46)
 };
-V50::Invalid(e50)
+V53::Invalid(e53)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e50 = {
+10 => {
+let e53 = {
 let l47 = *ptr11.add(16).cast::<*mut u8>();
 let l48 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len49 = l48;
 let bytes49 = _rt::Vec::from_raw_parts(l47.cast(), len49, len49);
 _rt::string_lift(bytes49)
 };
-V50::Unavailable(e50)
+V53::Unavailable(e53)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e53 = {
+let l50 = *ptr11.add(16).cast::<*mut u8>();
+let l51 = *ptr11.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len52 = l51;
+let bytes52 = _rt::Vec::from_raw_parts(l50.cast(), len52, len52);
+_rt::string_lift(bytes52)
+};
+V53::Interrupted(e53)
 }
 };
-v50
+v53
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result51
+result54
 }
 }
 }
@@ -15995,7 +16850,7 @@ fn wit_import2(_: i32, _: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, (directory).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -16006,10 +16861,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -16033,100 +16888,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -16153,7 +17018,7 @@ fn wit_import2(_: i32, _: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((self).handle() as i32, (directory).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -16164,10 +17029,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -16191,100 +17056,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 }
@@ -16308,7 +17183,7 @@ fn wit_import1(_: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result48 = match l2 {
+let result51 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<*mut u8>();
@@ -16342,10 +17217,10 @@ Ok(e)
 1 => {
 let e = {
 let l12 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V47;
-let v47 = match l12 {
+use super::super::super::stile::capability::types::Error as V50;
+let v50 = match l12 {
 0 => {
-let e47 = {
+let e50 = {
 let l13 = *ptr0.add(16).cast::<*mut u8>();
 let l14 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len15 = l14;
@@ -16369,100 +17244,110 @@ reason: _rt::string_lift(bytes21),
 remedy: _rt::string_lift(bytes24),
 }
 };
-V47::Denied(e47)
+V50::Denied(e50)
 }
 1 => {
-let e47 = {
+let e50 = {
 let l25 = *ptr0.add(16).cast::<*mut u8>();
 let l26 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V47::Revoked(e47)
+V50::Revoked(e50)
 }
 2 => {
-V47::Expired
+V50::Expired
 }
 3 => {
-let e47 = {
+let e50 = {
 let l28 = *ptr0.add(16).cast::<*mut u8>();
 let l29 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V47::Exhausted(e47)
+V50::Exhausted(e50)
 }
 4 => {
-V47::TimedOut
+V50::TimedOut
 }
 5 => {
-let e47 = {
+let e50 = {
 let l31 = *ptr0.add(16).cast::<i64>();
 l31 as u64
 };
-V47::TooLarge(e47)
+V50::TooLarge(e50)
 }
 6 => {
-let e47 = {
+let e50 = {
 let l32 = *ptr0.add(16).cast::<*mut u8>();
 let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V47::NotFound(e47)
+V50::NotFound(e50)
 }
 7 => {
-let e47 = {
+let e50 = {
 let l35 = *ptr0.add(16).cast::<*mut u8>();
 let l36 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V47::AlreadyExists(e47)
+V50::AlreadyExists(e50)
 }
 8 => {
-let e47 = {
+let e50 = {
 let l38 = *ptr0.add(16).cast::<*mut u8>();
 let l39 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V47::Conflict(e47)
+V50::Conflict(e50)
 }
 9 => {
-let e47 = {
+let e50 = {
 let l41 = *ptr0.add(16).cast::<*mut u8>();
 let l42 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len43 = l42;
 let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
 _rt::string_lift(bytes43)
 };
-V47::Invalid(e47)
+V50::Invalid(e50)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e47 = {
+10 => {
+let e50 = {
 let l44 = *ptr0.add(16).cast::<*mut u8>();
 let l45 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len46 = l45;
 let bytes46 = _rt::Vec::from_raw_parts(l44.cast(), len46, len46);
 _rt::string_lift(bytes46)
 };
-V47::Unavailable(e47)
+V50::Unavailable(e50)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e50 = {
+let l47 = *ptr0.add(16).cast::<*mut u8>();
+let l48 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len49 = l48;
+let bytes49 = _rt::Vec::from_raw_parts(l47.cast(), len49, len49);
+_rt::string_lift(bytes49)
+};
+V50::Interrupted(e50)
 }
 };
-v47
+v50
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result48
+result51
 }
 }
 }
@@ -16510,7 +17395,7 @@ fn wit_import1(_: i32, _: i64, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: i64, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, _rt::as_i64(&offset), ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result45 = match l2 {
+let result48 = match l2 {
 0 => {
 let e = {
 let l3 = i32::from(*ptr0.add(8).cast::<u8>());
@@ -16539,10 +17424,10 @@ Ok(e)
 1 => {
 let e = {
 let l9 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V44;
-let v44 = match l9 {
+use super::super::super::stile::capability::types::Error as V47;
+let v47 = match l9 {
 0 => {
-let e44 = {
+let e47 = {
 let l10 = *ptr0.add(16).cast::<*mut u8>();
 let l11 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len12 = l11;
@@ -16566,100 +17451,110 @@ reason: _rt::string_lift(bytes18),
 remedy: _rt::string_lift(bytes21),
 }
 };
-V44::Denied(e44)
+V47::Denied(e47)
 }
 1 => {
-let e44 = {
+let e47 = {
 let l22 = *ptr0.add(16).cast::<*mut u8>();
 let l23 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V44::Revoked(e44)
+V47::Revoked(e47)
 }
 2 => {
-V44::Expired
+V47::Expired
 }
 3 => {
-let e44 = {
+let e47 = {
 let l25 = *ptr0.add(16).cast::<*mut u8>();
 let l26 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V44::Exhausted(e44)
+V47::Exhausted(e47)
 }
 4 => {
-V44::TimedOut
+V47::TimedOut
 }
 5 => {
-let e44 = {
+let e47 = {
 let l28 = *ptr0.add(16).cast::<i64>();
 l28 as u64
 };
-V44::TooLarge(e44)
+V47::TooLarge(e47)
 }
 6 => {
-let e44 = {
+let e47 = {
 let l29 = *ptr0.add(16).cast::<*mut u8>();
 let l30 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V44::NotFound(e44)
+V47::NotFound(e47)
 }
 7 => {
-let e44 = {
+let e47 = {
 let l32 = *ptr0.add(16).cast::<*mut u8>();
 let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V44::AlreadyExists(e44)
+V47::AlreadyExists(e47)
 }
 8 => {
-let e44 = {
+let e47 = {
 let l35 = *ptr0.add(16).cast::<*mut u8>();
 let l36 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V44::Conflict(e44)
+V47::Conflict(e47)
 }
 9 => {
-let e44 = {
+let e47 = {
 let l38 = *ptr0.add(16).cast::<*mut u8>();
 let l39 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V44::Invalid(e44)
+V47::Invalid(e47)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e44 = {
+10 => {
+let e47 = {
 let l41 = *ptr0.add(16).cast::<*mut u8>();
 let l42 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len43 = l42;
 let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
 _rt::string_lift(bytes43)
 };
-V44::Unavailable(e44)
+V47::Unavailable(e47)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e47 = {
+let l44 = *ptr0.add(16).cast::<*mut u8>();
+let l45 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len46 = l45;
+let bytes46 = _rt::Vec::from_raw_parts(l44.cast(), len46, len46);
+_rt::string_lift(bytes46)
+};
+V47::Interrupted(e47)
 }
 };
-v44
+v47
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result45
+result48
 }
 }
 }
@@ -16683,7 +17578,7 @@ fn wit_import1(_: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result42 = match l2 {
+let result45 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<i32>();
@@ -16700,10 +17595,10 @@ Ok(e)
 1 => {
 let e = {
 let l6 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V41;
-let v41 = match l6 {
+use super::super::super::stile::capability::types::Error as V44;
+let v44 = match l6 {
 0 => {
-let e41 = {
+let e44 = {
 let l7 = *ptr0.add(16).cast::<*mut u8>();
 let l8 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len9 = l8;
@@ -16727,100 +17622,110 @@ reason: _rt::string_lift(bytes15),
 remedy: _rt::string_lift(bytes18),
 }
 };
-V41::Denied(e41)
+V44::Denied(e44)
 }
 1 => {
-let e41 = {
+let e44 = {
 let l19 = *ptr0.add(16).cast::<*mut u8>();
 let l20 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V41::Revoked(e41)
+V44::Revoked(e44)
 }
 2 => {
-V41::Expired
+V44::Expired
 }
 3 => {
-let e41 = {
+let e44 = {
 let l22 = *ptr0.add(16).cast::<*mut u8>();
 let l23 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V41::Exhausted(e41)
+V44::Exhausted(e44)
 }
 4 => {
-V41::TimedOut
+V44::TimedOut
 }
 5 => {
-let e41 = {
+let e44 = {
 let l25 = *ptr0.add(16).cast::<i64>();
 l25 as u64
 };
-V41::TooLarge(e41)
+V44::TooLarge(e44)
 }
 6 => {
-let e41 = {
+let e44 = {
 let l26 = *ptr0.add(16).cast::<*mut u8>();
 let l27 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V41::NotFound(e41)
+V44::NotFound(e44)
 }
 7 => {
-let e41 = {
+let e44 = {
 let l29 = *ptr0.add(16).cast::<*mut u8>();
 let l30 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V41::AlreadyExists(e41)
+V44::AlreadyExists(e44)
 }
 8 => {
-let e41 = {
+let e44 = {
 let l32 = *ptr0.add(16).cast::<*mut u8>();
 let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V41::Conflict(e41)
+V44::Conflict(e44)
 }
 9 => {
-let e41 = {
+let e44 = {
 let l35 = *ptr0.add(16).cast::<*mut u8>();
 let l36 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V41::Invalid(e41)
+V44::Invalid(e44)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e41 = {
+10 => {
+let e44 = {
 let l38 = *ptr0.add(16).cast::<*mut u8>();
 let l39 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V41::Unavailable(e41)
+V44::Unavailable(e44)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e44 = {
+let l41 = *ptr0.add(16).cast::<*mut u8>();
+let l42 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V44::Interrupted(e44)
 }
 };
-v41
+v44
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result42
+result45
 }
 }
 }
@@ -16879,7 +17784,7 @@ fn wit_import1(_: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result76 = match l2 {
+let result79 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<*mut u8>();
@@ -16996,10 +17901,10 @@ Ok(e)
 1 => {
 let e = {
 let l40 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V75;
-let v75 = match l40 {
+use super::super::super::stile::capability::types::Error as V78;
+let v78 = match l40 {
 0 => {
-let e75 = {
+let e78 = {
 let l41 = *ptr0.add(16).cast::<*mut u8>();
 let l42 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len43 = l42;
@@ -17023,100 +17928,110 @@ reason: _rt::string_lift(bytes49),
 remedy: _rt::string_lift(bytes52),
 }
 };
-V75::Denied(e75)
+V78::Denied(e78)
 }
 1 => {
-let e75 = {
+let e78 = {
 let l53 = *ptr0.add(16).cast::<*mut u8>();
 let l54 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len55 = l54;
 let bytes55 = _rt::Vec::from_raw_parts(l53.cast(), len55, len55);
 _rt::string_lift(bytes55)
 };
-V75::Revoked(e75)
+V78::Revoked(e78)
 }
 2 => {
-V75::Expired
+V78::Expired
 }
 3 => {
-let e75 = {
+let e78 = {
 let l56 = *ptr0.add(16).cast::<*mut u8>();
 let l57 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len58 = l57;
 let bytes58 = _rt::Vec::from_raw_parts(l56.cast(), len58, len58);
 _rt::string_lift(bytes58)
 };
-V75::Exhausted(e75)
+V78::Exhausted(e78)
 }
 4 => {
-V75::TimedOut
+V78::TimedOut
 }
 5 => {
-let e75 = {
+let e78 = {
 let l59 = *ptr0.add(16).cast::<i64>();
 l59 as u64
 };
-V75::TooLarge(e75)
+V78::TooLarge(e78)
 }
 6 => {
-let e75 = {
+let e78 = {
 let l60 = *ptr0.add(16).cast::<*mut u8>();
 let l61 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len62 = l61;
 let bytes62 = _rt::Vec::from_raw_parts(l60.cast(), len62, len62);
 _rt::string_lift(bytes62)
 };
-V75::NotFound(e75)
+V78::NotFound(e78)
 }
 7 => {
-let e75 = {
+let e78 = {
 let l63 = *ptr0.add(16).cast::<*mut u8>();
 let l64 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len65 = l64;
 let bytes65 = _rt::Vec::from_raw_parts(l63.cast(), len65, len65);
 _rt::string_lift(bytes65)
 };
-V75::AlreadyExists(e75)
+V78::AlreadyExists(e78)
 }
 8 => {
-let e75 = {
+let e78 = {
 let l66 = *ptr0.add(16).cast::<*mut u8>();
 let l67 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len68 = l67;
 let bytes68 = _rt::Vec::from_raw_parts(l66.cast(), len68, len68);
 _rt::string_lift(bytes68)
 };
-V75::Conflict(e75)
+V78::Conflict(e78)
 }
 9 => {
-let e75 = {
+let e78 = {
 let l69 = *ptr0.add(16).cast::<*mut u8>();
 let l70 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len71 = l70;
 let bytes71 = _rt::Vec::from_raw_parts(l69.cast(), len71, len71);
 _rt::string_lift(bytes71)
 };
-V75::Invalid(e75)
+V78::Invalid(e78)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e75 = {
+10 => {
+let e78 = {
 let l72 = *ptr0.add(16).cast::<*mut u8>();
 let l73 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len74 = l73;
 let bytes74 = _rt::Vec::from_raw_parts(l72.cast(), len74, len74);
 _rt::string_lift(bytes74)
 };
-V75::Unavailable(e75)
+V78::Unavailable(e78)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e78 = {
+let l75 = *ptr0.add(16).cast::<*mut u8>();
+let l76 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len77 = l76;
+let bytes77 = _rt::Vec::from_raw_parts(l75.cast(), len77, len77);
+_rt::string_lift(bytes77)
+};
+V78::Interrupted(e78)
 }
 };
-v75
+v78
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result76
+result79
 }
 }
 }
@@ -17141,7 +18056,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -17152,10 +18067,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -17179,100 +18094,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 #[allow(unused_unsafe, clippy::all)]
@@ -17296,7 +18221,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, (&container).take_handle() as i32, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -17304,10 +18229,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -17331,100 +18256,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -17607,7 +18542,7 @@ fn wit_import4(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, _
 unsafe extern "C" fn wit_import4(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import4((self).handle() as i32, ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2.cast_mut(), len2, (&env).take_handle() as i32, ptr3);
 let l5 = i32::from(*ptr3.add(0).cast::<u8>());
-let result43 = match l5 {
+let result46 = match l5 {
 0 => {
 let e = {
 let l6 = *ptr3.add(8).cast::<i32>();
@@ -17618,10 +18553,10 @@ Ok(e)
 1 => {
 let e = {
 let l7 = i32::from(*ptr3.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V42;
-let v42 = match l7 {
+use super::super::super::stile::capability::types::Error as V45;
+let v45 = match l7 {
 0 => {
-let e42 = {
+let e45 = {
 let l8 = *ptr3.add(16).cast::<*mut u8>();
 let l9 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len10 = l9;
@@ -17645,100 +18580,110 @@ reason: _rt::string_lift(bytes16),
 remedy: _rt::string_lift(bytes19),
 }
 };
-V42::Denied(e42)
+V45::Denied(e45)
 }
 1 => {
-let e42 = {
+let e45 = {
 let l20 = *ptr3.add(16).cast::<*mut u8>();
 let l21 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V42::Revoked(e42)
+V45::Revoked(e45)
 }
 2 => {
-V42::Expired
+V45::Expired
 }
 3 => {
-let e42 = {
+let e45 = {
 let l23 = *ptr3.add(16).cast::<*mut u8>();
 let l24 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len25 = l24;
 let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
 _rt::string_lift(bytes25)
 };
-V42::Exhausted(e42)
+V45::Exhausted(e45)
 }
 4 => {
-V42::TimedOut
+V45::TimedOut
 }
 5 => {
-let e42 = {
+let e45 = {
 let l26 = *ptr3.add(16).cast::<i64>();
 l26 as u64
 };
-V42::TooLarge(e42)
+V45::TooLarge(e45)
 }
 6 => {
-let e42 = {
+let e45 = {
 let l27 = *ptr3.add(16).cast::<*mut u8>();
 let l28 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V42::NotFound(e42)
+V45::NotFound(e45)
 }
 7 => {
-let e42 = {
+let e45 = {
 let l30 = *ptr3.add(16).cast::<*mut u8>();
 let l31 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V42::AlreadyExists(e42)
+V45::AlreadyExists(e45)
 }
 8 => {
-let e42 = {
+let e45 = {
 let l33 = *ptr3.add(16).cast::<*mut u8>();
 let l34 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V42::Conflict(e42)
+V45::Conflict(e45)
 }
 9 => {
-let e42 = {
+let e45 = {
 let l36 = *ptr3.add(16).cast::<*mut u8>();
 let l37 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V42::Invalid(e42)
+V45::Invalid(e45)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e42 = {
+10 => {
+let e45 = {
 let l39 = *ptr3.add(16).cast::<*mut u8>();
 let l40 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len41 = l40;
 let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
 _rt::string_lift(bytes41)
 };
-V42::Unavailable(e42)
+V45::Unavailable(e45)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e45 = {
+let l42 = *ptr3.add(16).cast::<*mut u8>();
+let l43 = *ptr3.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len44 = l43;
+let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
+_rt::string_lift(bytes44)
+};
+V45::Interrupted(e45)
 }
 };
-v42
+v45
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result43
+result46
 }
 }
 }
@@ -17780,7 +18725,7 @@ fn wit_import1(_: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result42 = match l2 {
+let result45 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<*mut u8>();
@@ -17794,10 +18739,10 @@ Ok(e)
 1 => {
 let e = {
 let l6 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V41;
-let v41 = match l6 {
+use super::super::super::stile::capability::types::Error as V44;
+let v44 = match l6 {
 0 => {
-let e41 = {
+let e44 = {
 let l7 = *ptr0.add(16).cast::<*mut u8>();
 let l8 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len9 = l8;
@@ -17821,100 +18766,110 @@ reason: _rt::string_lift(bytes15),
 remedy: _rt::string_lift(bytes18),
 }
 };
-V41::Denied(e41)
+V44::Denied(e44)
 }
 1 => {
-let e41 = {
+let e44 = {
 let l19 = *ptr0.add(16).cast::<*mut u8>();
 let l20 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V41::Revoked(e41)
+V44::Revoked(e44)
 }
 2 => {
-V41::Expired
+V44::Expired
 }
 3 => {
-let e41 = {
+let e44 = {
 let l22 = *ptr0.add(16).cast::<*mut u8>();
 let l23 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V41::Exhausted(e41)
+V44::Exhausted(e44)
 }
 4 => {
-V41::TimedOut
+V44::TimedOut
 }
 5 => {
-let e41 = {
+let e44 = {
 let l25 = *ptr0.add(16).cast::<i64>();
 l25 as u64
 };
-V41::TooLarge(e41)
+V44::TooLarge(e44)
 }
 6 => {
-let e41 = {
+let e44 = {
 let l26 = *ptr0.add(16).cast::<*mut u8>();
 let l27 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V41::NotFound(e41)
+V44::NotFound(e44)
 }
 7 => {
-let e41 = {
+let e44 = {
 let l29 = *ptr0.add(16).cast::<*mut u8>();
 let l30 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V41::AlreadyExists(e41)
+V44::AlreadyExists(e44)
 }
 8 => {
-let e41 = {
+let e44 = {
 let l32 = *ptr0.add(16).cast::<*mut u8>();
 let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V41::Conflict(e41)
+V44::Conflict(e44)
 }
 9 => {
-let e41 = {
+let e44 = {
 let l35 = *ptr0.add(16).cast::<*mut u8>();
 let l36 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V41::Invalid(e41)
+V44::Invalid(e44)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e41 = {
+10 => {
+let e44 = {
 let l38 = *ptr0.add(16).cast::<*mut u8>();
 let l39 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V41::Unavailable(e41)
+V44::Unavailable(e44)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e44 = {
+let l41 = *ptr0.add(16).cast::<*mut u8>();
+let l42 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V44::Interrupted(e44)
 }
 };
-v41
+v44
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result42
+result45
 }
 }
 }
@@ -17938,7 +18893,7 @@ fn wit_import1(_: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result49 = match l2 {
+let result52 = match l2 {
 0 => {
 let e = {
 let l3 = i32::from(*ptr0.add(8).cast::<u8>());
@@ -17974,10 +18929,10 @@ Ok(e)
 1 => {
 let e = {
 let l13 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V48;
-let v48 = match l13 {
+use super::super::super::stile::capability::types::Error as V51;
+let v51 = match l13 {
 0 => {
-let e48 = {
+let e51 = {
 let l14 = *ptr0.add(16).cast::<*mut u8>();
 let l15 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len16 = l15;
@@ -18001,100 +18956,110 @@ reason: _rt::string_lift(bytes22),
 remedy: _rt::string_lift(bytes25),
 }
 };
-V48::Denied(e48)
+V51::Denied(e51)
 }
 1 => {
-let e48 = {
+let e51 = {
 let l26 = *ptr0.add(16).cast::<*mut u8>();
 let l27 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V48::Revoked(e48)
+V51::Revoked(e51)
 }
 2 => {
-V48::Expired
+V51::Expired
 }
 3 => {
-let e48 = {
+let e51 = {
 let l29 = *ptr0.add(16).cast::<*mut u8>();
 let l30 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V48::Exhausted(e48)
+V51::Exhausted(e51)
 }
 4 => {
-V48::TimedOut
+V51::TimedOut
 }
 5 => {
-let e48 = {
+let e51 = {
 let l32 = *ptr0.add(16).cast::<i64>();
 l32 as u64
 };
-V48::TooLarge(e48)
+V51::TooLarge(e51)
 }
 6 => {
-let e48 = {
+let e51 = {
 let l33 = *ptr0.add(16).cast::<*mut u8>();
 let l34 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V48::NotFound(e48)
+V51::NotFound(e51)
 }
 7 => {
-let e48 = {
+let e51 = {
 let l36 = *ptr0.add(16).cast::<*mut u8>();
 let l37 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V48::AlreadyExists(e48)
+V51::AlreadyExists(e51)
 }
 8 => {
-let e48 = {
+let e51 = {
 let l39 = *ptr0.add(16).cast::<*mut u8>();
 let l40 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len41 = l40;
 let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
 _rt::string_lift(bytes41)
 };
-V48::Conflict(e48)
+V51::Conflict(e51)
 }
 9 => {
-let e48 = {
+let e51 = {
 let l42 = *ptr0.add(16).cast::<*mut u8>();
 let l43 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len44 = l43;
 let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
 _rt::string_lift(bytes44)
 };
-V48::Invalid(e48)
+V51::Invalid(e51)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e48 = {
+10 => {
+let e51 = {
 let l45 = *ptr0.add(16).cast::<*mut u8>();
 let l46 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len47 = l46;
 let bytes47 = _rt::Vec::from_raw_parts(l45.cast(), len47, len47);
 _rt::string_lift(bytes47)
 };
-V48::Unavailable(e48)
+V51::Unavailable(e51)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e51 = {
+let l48 = *ptr0.add(16).cast::<*mut u8>();
+let l49 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len50 = l49;
+let bytes50 = _rt::Vec::from_raw_parts(l48.cast(), len50, len50);
+_rt::string_lift(bytes50)
+};
+V51::Interrupted(e51)
 }
 };
-v48
+v51
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result49
+result52
 }
 }
 }
@@ -18118,7 +19083,7 @@ fn wit_import1(_: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result46 = match l2 {
+let result49 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<*mut u8>();
@@ -18149,10 +19114,10 @@ Ok(e)
 1 => {
 let e = {
 let l10 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V45;
-let v45 = match l10 {
+use super::super::super::stile::capability::types::Error as V48;
+let v48 = match l10 {
 0 => {
-let e45 = {
+let e48 = {
 let l11 = *ptr0.add(16).cast::<*mut u8>();
 let l12 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len13 = l12;
@@ -18176,100 +19141,110 @@ reason: _rt::string_lift(bytes19),
 remedy: _rt::string_lift(bytes22),
 }
 };
-V45::Denied(e45)
+V48::Denied(e48)
 }
 1 => {
-let e45 = {
+let e48 = {
 let l23 = *ptr0.add(16).cast::<*mut u8>();
 let l24 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len25 = l24;
 let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
 _rt::string_lift(bytes25)
 };
-V45::Revoked(e45)
+V48::Revoked(e48)
 }
 2 => {
-V45::Expired
+V48::Expired
 }
 3 => {
-let e45 = {
+let e48 = {
 let l26 = *ptr0.add(16).cast::<*mut u8>();
 let l27 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V45::Exhausted(e45)
+V48::Exhausted(e48)
 }
 4 => {
-V45::TimedOut
+V48::TimedOut
 }
 5 => {
-let e45 = {
+let e48 = {
 let l29 = *ptr0.add(16).cast::<i64>();
 l29 as u64
 };
-V45::TooLarge(e45)
+V48::TooLarge(e48)
 }
 6 => {
-let e45 = {
+let e48 = {
 let l30 = *ptr0.add(16).cast::<*mut u8>();
 let l31 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V45::NotFound(e45)
+V48::NotFound(e48)
 }
 7 => {
-let e45 = {
+let e48 = {
 let l33 = *ptr0.add(16).cast::<*mut u8>();
 let l34 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V45::AlreadyExists(e45)
+V48::AlreadyExists(e48)
 }
 8 => {
-let e45 = {
+let e48 = {
 let l36 = *ptr0.add(16).cast::<*mut u8>();
 let l37 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V45::Conflict(e45)
+V48::Conflict(e48)
 }
 9 => {
-let e45 = {
+let e48 = {
 let l39 = *ptr0.add(16).cast::<*mut u8>();
 let l40 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len41 = l40;
 let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
 _rt::string_lift(bytes41)
 };
-V45::Invalid(e45)
+V48::Invalid(e48)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e45 = {
+10 => {
+let e48 = {
 let l42 = *ptr0.add(16).cast::<*mut u8>();
 let l43 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len44 = l43;
 let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
 _rt::string_lift(bytes44)
 };
-V45::Unavailable(e45)
+V48::Unavailable(e48)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e48 = {
+let l45 = *ptr0.add(16).cast::<*mut u8>();
+let l46 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len47 = l46;
+let bytes47 = _rt::Vec::from_raw_parts(l45.cast(), len47, len47);
+_rt::string_lift(bytes47)
+};
+V48::Interrupted(e48)
 }
 };
-v45
+v48
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result46
+result49
 }
 }
 }
@@ -18294,7 +19269,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -18305,10 +19280,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -18332,100 +19307,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 #[allow(unused_unsafe, clippy::all)]
@@ -18449,7 +19434,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, (&runner).take_handle() as i32, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -18457,10 +19442,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -18484,100 +19469,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -18795,7 +19790,7 @@ fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: *m
 unsafe extern "C" fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import3((self).handle() as i32, ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, (&env).take_handle() as i32, ptr2);
 let l4 = i32::from(*ptr2.add(0).cast::<u8>());
-let result42 = match l4 {
+let result45 = match l4 {
 0 => {
 let e = {
 let l5 = *ptr2.add(8).cast::<i32>();
@@ -18806,10 +19801,10 @@ Ok(e)
 1 => {
 let e = {
 let l6 = i32::from(*ptr2.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V41;
-let v41 = match l6 {
+use super::super::super::stile::capability::types::Error as V44;
+let v44 = match l6 {
 0 => {
-let e41 = {
+let e44 = {
 let l7 = *ptr2.add(16).cast::<*mut u8>();
 let l8 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len9 = l8;
@@ -18833,100 +19828,110 @@ reason: _rt::string_lift(bytes15),
 remedy: _rt::string_lift(bytes18),
 }
 };
-V41::Denied(e41)
+V44::Denied(e44)
 }
 1 => {
-let e41 = {
+let e44 = {
 let l19 = *ptr2.add(16).cast::<*mut u8>();
 let l20 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V41::Revoked(e41)
+V44::Revoked(e44)
 }
 2 => {
-V41::Expired
+V44::Expired
 }
 3 => {
-let e41 = {
+let e44 = {
 let l22 = *ptr2.add(16).cast::<*mut u8>();
 let l23 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V41::Exhausted(e41)
+V44::Exhausted(e44)
 }
 4 => {
-V41::TimedOut
+V44::TimedOut
 }
 5 => {
-let e41 = {
+let e44 = {
 let l25 = *ptr2.add(16).cast::<i64>();
 l25 as u64
 };
-V41::TooLarge(e41)
+V44::TooLarge(e44)
 }
 6 => {
-let e41 = {
+let e44 = {
 let l26 = *ptr2.add(16).cast::<*mut u8>();
 let l27 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V41::NotFound(e41)
+V44::NotFound(e44)
 }
 7 => {
-let e41 = {
+let e44 = {
 let l29 = *ptr2.add(16).cast::<*mut u8>();
 let l30 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V41::AlreadyExists(e41)
+V44::AlreadyExists(e44)
 }
 8 => {
-let e41 = {
+let e44 = {
 let l32 = *ptr2.add(16).cast::<*mut u8>();
 let l33 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V41::Conflict(e41)
+V44::Conflict(e44)
 }
 9 => {
-let e41 = {
+let e44 = {
 let l35 = *ptr2.add(16).cast::<*mut u8>();
 let l36 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V41::Invalid(e41)
+V44::Invalid(e44)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e41 = {
+10 => {
+let e44 = {
 let l38 = *ptr2.add(16).cast::<*mut u8>();
 let l39 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V41::Unavailable(e41)
+V44::Unavailable(e44)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e44 = {
+let l41 = *ptr2.add(16).cast::<*mut u8>();
+let l42 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V44::Interrupted(e44)
 }
 };
-v41
+v44
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result42
+result45
 }
 }
 }
@@ -18967,7 +19972,7 @@ fn wit_import1(_: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
 wit_import1((self).handle() as i32, ptr0);
 let l2 = i32::from(*ptr0.add(0).cast::<u8>());
-let result42 = match l2 {
+let result45 = match l2 {
 0 => {
 let e = {
 let l3 = *ptr0.add(8).cast::<*mut u8>();
@@ -18981,10 +19986,10 @@ Ok(e)
 1 => {
 let e = {
 let l6 = i32::from(*ptr0.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V41;
-let v41 = match l6 {
+use super::super::super::stile::capability::types::Error as V44;
+let v44 = match l6 {
 0 => {
-let e41 = {
+let e44 = {
 let l7 = *ptr0.add(16).cast::<*mut u8>();
 let l8 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len9 = l8;
@@ -19008,100 +20013,110 @@ reason: _rt::string_lift(bytes15),
 remedy: _rt::string_lift(bytes18),
 }
 };
-V41::Denied(e41)
+V44::Denied(e44)
 }
 1 => {
-let e41 = {
+let e44 = {
 let l19 = *ptr0.add(16).cast::<*mut u8>();
 let l20 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len21 = l20;
 let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
 _rt::string_lift(bytes21)
 };
-V41::Revoked(e41)
+V44::Revoked(e44)
 }
 2 => {
-V41::Expired
+V44::Expired
 }
 3 => {
-let e41 = {
+let e44 = {
 let l22 = *ptr0.add(16).cast::<*mut u8>();
 let l23 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len24 = l23;
 let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
 _rt::string_lift(bytes24)
 };
-V41::Exhausted(e41)
+V44::Exhausted(e44)
 }
 4 => {
-V41::TimedOut
+V44::TimedOut
 }
 5 => {
-let e41 = {
+let e44 = {
 let l25 = *ptr0.add(16).cast::<i64>();
 l25 as u64
 };
-V41::TooLarge(e41)
+V44::TooLarge(e44)
 }
 6 => {
-let e41 = {
+let e44 = {
 let l26 = *ptr0.add(16).cast::<*mut u8>();
 let l27 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len28 = l27;
 let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
 _rt::string_lift(bytes28)
 };
-V41::NotFound(e41)
+V44::NotFound(e44)
 }
 7 => {
-let e41 = {
+let e44 = {
 let l29 = *ptr0.add(16).cast::<*mut u8>();
 let l30 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len31 = l30;
 let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
 _rt::string_lift(bytes31)
 };
-V41::AlreadyExists(e41)
+V44::AlreadyExists(e44)
 }
 8 => {
-let e41 = {
+let e44 = {
 let l32 = *ptr0.add(16).cast::<*mut u8>();
 let l33 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len34 = l33;
 let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
 _rt::string_lift(bytes34)
 };
-V41::Conflict(e41)
+V44::Conflict(e44)
 }
 9 => {
-let e41 = {
+let e44 = {
 let l35 = *ptr0.add(16).cast::<*mut u8>();
 let l36 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len37 = l36;
 let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
 _rt::string_lift(bytes37)
 };
-V41::Invalid(e41)
+V44::Invalid(e44)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e41 = {
+10 => {
+let e44 = {
 let l38 = *ptr0.add(16).cast::<*mut u8>();
 let l39 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len40 = l39;
 let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
 _rt::string_lift(bytes40)
 };
-V41::Unavailable(e41)
+V44::Unavailable(e44)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e44 = {
+let l41 = *ptr0.add(16).cast::<*mut u8>();
+let l42 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V44::Interrupted(e44)
 }
 };
-v41
+v44
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result42
+result45
 }
 }
 }
@@ -19126,7 +20141,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result41 = match l3 {
+let result44 = match l3 {
 0 => {
 let e = {
 let l4 = *ptr1.add(8).cast::<i32>();
@@ -19137,10 +20152,10 @@ Ok(e)
 1 => {
 let e = {
 let l5 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V40;
-let v40 = match l5 {
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
 0 => {
-let e40 = {
+let e43 = {
 let l6 = *ptr1.add(16).cast::<*mut u8>();
 let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len8 = l7;
@@ -19164,100 +20179,110 @@ reason: _rt::string_lift(bytes14),
 remedy: _rt::string_lift(bytes17),
 }
 };
-V40::Denied(e40)
+V43::Denied(e43)
 }
 1 => {
-let e40 = {
+let e43 = {
 let l18 = *ptr1.add(16).cast::<*mut u8>();
 let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len20 = l19;
 let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
 _rt::string_lift(bytes20)
 };
-V40::Revoked(e40)
+V43::Revoked(e43)
 }
 2 => {
-V40::Expired
+V43::Expired
 }
 3 => {
-let e40 = {
+let e43 = {
 let l21 = *ptr1.add(16).cast::<*mut u8>();
 let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len23 = l22;
 let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
 _rt::string_lift(bytes23)
 };
-V40::Exhausted(e40)
+V43::Exhausted(e43)
 }
 4 => {
-V40::TimedOut
+V43::TimedOut
 }
 5 => {
-let e40 = {
+let e43 = {
 let l24 = *ptr1.add(16).cast::<i64>();
 l24 as u64
 };
-V40::TooLarge(e40)
+V43::TooLarge(e43)
 }
 6 => {
-let e40 = {
+let e43 = {
 let l25 = *ptr1.add(16).cast::<*mut u8>();
 let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len27 = l26;
 let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
 _rt::string_lift(bytes27)
 };
-V40::NotFound(e40)
+V43::NotFound(e43)
 }
 7 => {
-let e40 = {
+let e43 = {
 let l28 = *ptr1.add(16).cast::<*mut u8>();
 let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len30 = l29;
 let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
 _rt::string_lift(bytes30)
 };
-V40::AlreadyExists(e40)
+V43::AlreadyExists(e43)
 }
 8 => {
-let e40 = {
+let e43 = {
 let l31 = *ptr1.add(16).cast::<*mut u8>();
 let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len33 = l32;
 let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
 _rt::string_lift(bytes33)
 };
-V40::Conflict(e40)
+V43::Conflict(e43)
 }
 9 => {
-let e40 = {
+let e43 = {
 let l34 = *ptr1.add(16).cast::<*mut u8>();
 let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len36 = l35;
 let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
 _rt::string_lift(bytes36)
 };
-V40::Invalid(e40)
+V43::Invalid(e43)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e40 = {
+10 => {
+let e43 = {
 let l37 = *ptr1.add(16).cast::<*mut u8>();
 let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len39 = l38;
 let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
 _rt::string_lift(bytes39)
 };
-V40::Unavailable(e40)
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
 }
 };
-v40
+v43
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result41
+result44
 }
 }
 #[allow(unused_unsafe, clippy::all)]
@@ -19281,7 +20306,7 @@ fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, );
 unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
 wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, (&toolbox).take_handle() as i32, ptr1);
 let l3 = i32::from(*ptr1.add(0).cast::<u8>());
-let result40 = match l3 {
+let result43 = match l3 {
 0 => {
 let e = ();
 Ok(e)
@@ -19289,10 +20314,10 @@ Ok(e)
 1 => {
 let e = {
 let l4 = i32::from(*ptr1.add(8).cast::<u8>());
-use super::super::super::stile::capability::types::Error as V39;
-let v39 = match l4 {
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
 0 => {
-let e39 = {
+let e42 = {
 let l5 = *ptr1.add(16).cast::<*mut u8>();
 let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len7 = l6;
@@ -19316,100 +20341,110 @@ reason: _rt::string_lift(bytes13),
 remedy: _rt::string_lift(bytes16),
 }
 };
-V39::Denied(e39)
+V42::Denied(e42)
 }
 1 => {
-let e39 = {
+let e42 = {
 let l17 = *ptr1.add(16).cast::<*mut u8>();
 let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len19 = l18;
 let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
 _rt::string_lift(bytes19)
 };
-V39::Revoked(e39)
+V42::Revoked(e42)
 }
 2 => {
-V39::Expired
+V42::Expired
 }
 3 => {
-let e39 = {
+let e42 = {
 let l20 = *ptr1.add(16).cast::<*mut u8>();
 let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len22 = l21;
 let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
 _rt::string_lift(bytes22)
 };
-V39::Exhausted(e39)
+V42::Exhausted(e42)
 }
 4 => {
-V39::TimedOut
+V42::TimedOut
 }
 5 => {
-let e39 = {
+let e42 = {
 let l23 = *ptr1.add(16).cast::<i64>();
 l23 as u64
 };
-V39::TooLarge(e39)
+V42::TooLarge(e42)
 }
 6 => {
-let e39 = {
+let e42 = {
 let l24 = *ptr1.add(16).cast::<*mut u8>();
 let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len26 = l25;
 let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
 _rt::string_lift(bytes26)
 };
-V39::NotFound(e39)
+V42::NotFound(e42)
 }
 7 => {
-let e39 = {
+let e42 = {
 let l27 = *ptr1.add(16).cast::<*mut u8>();
 let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len29 = l28;
 let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
 _rt::string_lift(bytes29)
 };
-V39::AlreadyExists(e39)
+V42::AlreadyExists(e42)
 }
 8 => {
-let e39 = {
+let e42 = {
 let l30 = *ptr1.add(16).cast::<*mut u8>();
 let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len32 = l31;
 let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
 _rt::string_lift(bytes32)
 };
-V39::Conflict(e39)
+V42::Conflict(e42)
 }
 9 => {
-let e39 = {
+let e42 = {
 let l33 = *ptr1.add(16).cast::<*mut u8>();
 let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len35 = l34;
 let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
 _rt::string_lift(bytes35)
 };
-V39::Invalid(e39)
+V42::Invalid(e42)
 }
-n => {
-debug_assert_eq!(n, 10, "invalid enum discriminant");
-let e39 = {
+10 => {
+let e42 = {
 let l36 = *ptr1.add(16).cast::<*mut u8>();
 let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
 let len38 = l37;
 let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
 _rt::string_lift(bytes38)
 };
-V39::Unavailable(e39)
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
 }
 };
-v39
+v42
 };
 Err(e)
 }
 _ => _rt::invalid_enum_discriminant(),
 };
-result40
+result43
 }
 }
 }
@@ -20096,235 +21131,235 @@ pub(crate) use __export_with_everything_impl as export;
 #[unsafe(link_section = "component-type:wit-bindgen:0.46.0:stile:extension@0.1.0:with-everything:encoded world")]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 9908] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xaeL\x01A\x02\x01A%\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 9923] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xbdL\x01A\x02\x01A%\x01\
 B\x0c\x04\0\x08pollable\x03\x01\x01h\0\x01@\x01\x04self\x01\0\x7f\x04\0\x16[meth\
 od]pollable.ready\x01\x02\x01@\x01\x04self\x01\x01\0\x04\0\x16[method]pollable.b\
 lock\x01\x03\x01p\x01\x01py\x01@\x01\x09pollables\x04\0\x05\x04\0\x04poll\x01\x06\
 \x01@\x01\x09pollables\x04\0\x7f\x04\0\x04park\x01\x07\x03\0\x1bstile:capability\
 /poll@0.1.0\x05\0\x01B\x06\x01r\x04\x07bindings\x09operations\x06reasons\x06reme\
-dys\x04\0\x06denial\x03\0\0\x01q\x0b\x06denied\x01\x01\0\x07revoked\x01s\0\x07ex\
+dys\x04\0\x06denial\x03\0\0\x01q\x0c\x06denied\x01\x01\0\x07revoked\x01s\0\x07ex\
 pired\0\0\x09exhausted\x01s\0\x09timed-out\0\0\x09too-large\x01w\0\x09not-found\x01\
 s\0\x0ealready-exists\x01s\0\x08conflict\x01s\0\x07invalid\x01s\0\x0bunavailable\
-\x01s\0\x04\0\x05error\x03\0\x02\x01r\x02\x04names\x05values\x04\0\x06header\x03\
-\0\x04\x03\0\x1cstile:capability/types@0.1.0\x05\x01\x01B\x0d\x04\0\x03env\x03\x01\
-\x01h\0\x01o\x02ss\x01p\x02\x01@\x01\x04self\x01\0\x03\x04\0\x11[method]env.name\
-s\x01\x04\x01ps\x01i\0\x01j\x01\x06\x01s\x01@\x02\x04self\x01\x05names\x05\0\x07\
-\x04\0\x12[method]env.subset\x01\x08\x01@\x01\x04self\x01\0s\x04\0\x10[method]en\
-v.vars\x01\x09\x03\0\x1astile:capability/env@0.1.0\x05\x02\x02\x03\0\x01\x05erro\
-r\x02\x03\0\x02\x03env\x01B.\x02\x03\x02\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\
-\x01\x04\x04\0\x03env\x03\0\x02\x04\0\x04blob\x03\x01\x04\0\x06writer\x03\x01\x04\
-\0\x05store\x03\x01\x01h\x04\x01@\x01\x04self\x07\0w\x04\0\x11[method]blob.size\x01\
-\x08\x01@\x01\x04self\x07\0s\x04\0\x17[method]blob.media-type\x01\x09\x04\0\x13[\
-method]blob.digest\x01\x09\x01j\x01s\x01\x01\x01@\x02\x04self\x07\x03maxw\0\x0a\x04\
-\0\x11[method]blob.text\x01\x0b\x01p}\x01j\x01\x0c\x01\x01\x01@\x03\x04self\x07\x06\
-offsetw\x06lengthy\0\x0d\x04\0\x12[method]blob.bytes\x01\x0e\x01@\x03\x04self\x07\
-\x06offsetw\x06lengthy\0\x0a\x04\0\x13[method]blob.packed\x01\x0f\x01h\x05\x01j\0\
-\x01\x01\x01@\x02\x04self\x10\x05bytes\x0c\0\x11\x04\0\x15[method]writer.append\x01\
-\x12\x01@\x02\x04self\x10\x04texts\0\x11\x04\0\x1a[method]writer.append-text\x01\
-\x13\x01@\x02\x04self\x10\x06source\x07\0\x11\x04\0\x1a[method]writer.append-blo\
-b\x01\x14\x01h\x06\x01i\x05\x01j\x01\x16\x01\x01\x01@\x02\x04self\x15\x0amedia-t\
-ypes\0\x17\x04\0\x14[method]store.create\x01\x18\x01i\x04\x01j\x01\x19\x01\x01\x01\
-@\x02\x04self\x15\x06writer\x16\0\x1a\x04\0\x14[method]store.finish\x01\x1b\x01h\
-\x03\x01i\x06\x01j\x01\x1d\x01\x01\x01@\x02\x03env\x1c\x04names\0\x1e\x04\0\x03g\
-et\x01\x1f\x01@\x03\x03env\x1c\x04names\x05store\x1d\0\x11\x04\0\x03put\x01\x20\x03\
-\0\x1bstile:capability/blob@0.1.0\x05\x05\x02\x03\0\x01\x06header\x02\x03\0\0\x08\
-pollable\x02\x03\0\x03\x04blob\x01B@\x02\x03\x02\x01\x03\x04\0\x05error\x03\0\0\x02\
-\x03\x02\x01\x06\x04\0\x06header\x03\0\x02\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\
-\x04\x02\x03\x02\x01\x07\x04\0\x08pollable\x03\0\x06\x02\x03\x02\x01\x08\x04\0\x04\
-blob\x03\0\x08\x01p}\x01i\x09\x01q\x04\x04none\0\0\x04text\x01s\0\x05bytes\x01\x0a\
-\0\x04blob\x01\x0b\0\x04\0\x07content\x03\0\x0c\x01m\x03\x06follow\x06manual\x05\
-error\x04\0\x08redirect\x03\0\x0e\x01p\x03\x01ky\x01r\x06\x06methods\x03urls\x07\
-headers\x10\x07content\x0d\x08redirect\x0f\x07timeout\x11\x04\0\x07request\x03\0\
-\x12\x01r\x04\x06status{\x03urls\x0aredirected\x7f\x07headers\x10\x04\0\x04head\x03\
-\0\x14\x01k{\x01ps\x01r\x06\x06schemes\x04hosts\x04port\x16\x07methods\x17\x04pa\
-ths\x07headers\x17\x04\0\x04rule\x03\0\x18\x04\0\x06client\x03\x01\x01q\x03\x04h\
-ead\0\0\x04body\x01w\0\x05whole\0\0\x04\0\x05stage\x03\0\x1b\x01r\x02\x06offsetw\
-\x03leny\x04\0\x04part\x03\0\x1d\x04\0\x08exchange\x03\x01\x01h\x1a\x01i\x1f\x01\
-j\x01!\x01\x01\x01@\x02\x04self\x20\x07request\x13\0\"\x04\0\x14[method]client.s\
-tart\x01#\x01p\x19\x01i\x1a\x01j\x01%\x01\x01\x01@\x02\x04self\x20\x05rules$\0&\x04\
-\0\x15[method]client.narrow\x01'\x01@\x01\x04self\x20\0$\x04\0\x14[method]client\
-.rules\x01(\x01h\x1f\x01i\x07\x01@\x02\x04self)\x05stage\x1c\0*\x04\0\x1a[method\
-]exchange.subscribe\x01+\x01j\x01\x15\x01\x01\x01@\x01\x04self)\0,\x04\0\x15[met\
-hod]exchange.head\x01-\x01j\x01s\x01\x01\x01@\x02\x04self)\x03maxw\0.\x04\0\x15[\
-method]exchange.text\x01/\x01k\x1e\x01j\x01\x0b\x01\x01\x01@\x02\x04self)\x04par\
-t0\01\x04\0\x15[method]exchange.blob\x012\x01h\x05\x01@\x02\x03env3\x04names\0&\x04\
-\0\x03get\x014\x01j\0\x01\x01\x01@\x03\x03env3\x04names\x06client%\05\x04\0\x03p\
-ut\x016\x03\0\x1bstile:capability/http@0.1.0\x05\x09\x01B}\x02\x03\x02\x01\x03\x04\
-\0\x05error\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x02\x03\x02\x01\x08\
-\x04\0\x04blob\x03\0\x04\x01m\x03\x04file\x09directory\x04link\x04\0\x04kind\x03\
-\0\x06\x01r\x04\x04kind\x07\x04sizew\x08modifiedw\x04modey\x04\0\x06status\x03\0\
-\x08\x01r\x02\x04names\x06status\x09\x04\0\x05entry\x03\0\x0a\x01p\x0b\x01ks\x01\
-r\x02\x07entries\x0c\x06cursor\x0d\x04\0\x04page\x03\0\x0e\x01r\x03\x04text\x0d\x06\
-digests\x04sizew\x04\0\x05whole\x03\0\x10\x01r\x02\x03olds\x03news\x04\0\x0brepl\
-acement\x03\0\x12\x01ps\x01r\x02\x05paths\x14\x06cursor\x0d\x04\0\x05found\x03\0\
-\x15\x01r\x03\x07include\x14\x07exclude\x14\x07contexty\x04\0\x06search\x03\0\x17\
-\x01r\x06\x04paths\x04liney\x06columny\x04texts\x06before\x14\x05after\x14\x04\0\
-\x05match\x03\0\x19\x01p\x1a\x01r\x03\x07matches\x1b\x07partialy\x06cursor\x0d\x04\
-\0\x07matches\x03\0\x1c\x01r\x03\x02idw\x04sizew\x08modifiedw\x04\0\x08revision\x03\
-\0\x1e\x01r\x04\x02idw\x05takenw\x05filesw\x05bytesw\x04\0\x08snapshot\x03\0\x20\
-\x04\0\x09directory\x03\x01\x01h\"\x01j\x01s\x01\x01\x01@\x02\x04self#\x04paths\0\
-$\x04\0\x16[method]directory.read\x01%\x01j\x01\x11\x01\x01\x01@\x03\x04self#\x04\
-paths\x03maxw\0&\x04\0\"[method]directory.read-with-digest\x01'\x01ky\x01@\x04\x04\
-self#\x04paths\x04fromy\x02to(\0$\x04\0\x1c[method]directory.read-lines\x01)\x01\
-p}\x01j\x01*\x01\x01\x01@\x04\x04self#\x04paths\x06offsetw\x06lengthy\0+\x04\0\x1c\
-[method]directory.read-bytes\x01,\x01i\x05\x01j\x01-\x01\x01\x01@\x02\x04self#\x04\
-paths\0.\x04\0\x1b[method]directory.read-blob\x01/\x01j\0\x01\x01\x01@\x03\x04se\
-lf#\x04paths\x04texts\00\x04\0\x17[method]directory.write\x011\x01@\x03\x04self#\
-\x04paths\x05bytes*\00\x04\0\x1d[method]directory.write-bytes\x012\x01h\x05\x01@\
-\x03\x04self#\x04paths\x06source3\00\x04\0\x1c[method]directory.write-blob\x014\x01\
-@\x04\x04self#\x04paths\x04texts\x06digest\x0d\0$\x04\0\x19[method]directory.rep\
-lace\x015\x04\0\x18[method]directory.append\x011\x04\0\x1e[method]directory.appe\
-nd-bytes\x012\x01p\x13\x01@\x03\x04self#\x04paths\x0creplacements6\00\x04\0\x16[\
-method]directory.edit\x017\x01j\x01\x0f\x01\x01\x01@\x04\x04self#\x04paths\x05li\
-mity\x06cursor\x0d\08\x04\0\x16[method]directory.list\x019\x01j\x01\x16\x01\x01\x01\
-@\x04\x04self#\x04globs\x05limity\x06cursor\x0d\0:\x04\0\x16[method]directory.fi\
-nd\x01;\x01j\x01\x1d\x01\x01\x01@\x05\x04self#\x07patterns\x06search\x18\x05limi\
-ty\x06cursor\x0d\0<\x04\0\x16[method]directory.grep\x01=\x01@\x03\x04self#\x06be\
-fores\x05afters\0$\x04\0\x16[method]directory.diff\x01>\x01@\x03\x04self#\x04pat\
-hs\x08revisionw\0$\x04\0\x1f[method]directory.diff-revision\x01?\x01j\x01\x09\x01\
-\x01\x01@\x02\x04self#\x04paths\0\xc0\0\x04\0\x16[method]directory.stat\x01A\x01\
-@\x03\x04self#\x04paths\x04modey\00\x04\0\x1a[method]directory.set-mode\x01B\x01\
-@\x03\x04self#\x04paths\x06targets\00\x04\0\x1b[method]directory.make-link\x01C\x04\
-\0\x1b[method]directory.read-link\x01%\x01@\x02\x04self#\x04paths\00\x04\0\x20[m\
-ethod]directory.make-directory\x01D\x01@\x03\x04self#\x06sources\x06targets\00\x04\
-\0\x16[method]directory.move\x01E\x04\0\x16[method]directory.copy\x01E\x01@\x03\x04\
-self#\x04paths\x09recursive\x7f\00\x04\0\x18[method]directory.remove\x01F\x01p\x1f\
-\x01j\x01\xc7\0\x01\x01\x01@\x02\x04self#\x04paths\0\xc8\0\x04\0\x19[method]dire\
-ctory.history\x01I\x01@\x03\x04self#\x04paths\x08revisionw\0.\x04\0\x1f[method]d\
-irectory.read-revision\x01J\x01@\x03\x04self#\x04paths\x08revisionw\00\x04\0\x19\
-[method]directory.restore\x01K\x01j\x01w\x01\x01\x01@\x01\x04self#\0\xcc\0\x04\0\
-\x1a[method]directory.snapshot\x01M\x01p!\x01j\x01\xce\0\x01\x01\x01@\x01\x04sel\
-f#\0\xcf\0\x04\0\x1b[method]directory.snapshots\x01P\x01@\x02\x04self#\x02idw\00\
-\x04\0\"[method]directory.restore-snapshot\x01Q\x04\0![method]directory.remove-s\
-napshot\x01Q\x01i\"\x01j\x01\xd2\0\x01\x01\x01@\x02\x04self#\x04paths\0\xd3\0\x04\
-\0\x1e[method]directory.subdirectory\x01T\x01@\x01\x04self#\0\xd3\0\x04\0\x1b[me\
-thod]directory.read-only\x01U\x01h\x03\x01@\x02\x03env\xd6\0\x04names\0\xd3\0\x04\
-\0\x03get\x01W\x01@\x03\x03env\xd6\0\x04names\x09directory\xd2\0\00\x04\0\x03put\
-\x01X\x03\0\x20stile:capability/workspace@0.1.0\x05\x0a\x01B:\x02\x03\x02\x01\x03\
+\x01s\0\x0binterrupted\x01s\0\x04\0\x05error\x03\0\x02\x01r\x02\x04names\x05valu\
+es\x04\0\x06header\x03\0\x04\x03\0\x1cstile:capability/types@0.1.0\x05\x01\x01B\x0d\
+\x04\0\x03env\x03\x01\x01h\0\x01o\x02ss\x01p\x02\x01@\x01\x04self\x01\0\x03\x04\0\
+\x11[method]env.names\x01\x04\x01ps\x01i\0\x01j\x01\x06\x01s\x01@\x02\x04self\x01\
+\x05names\x05\0\x07\x04\0\x12[method]env.subset\x01\x08\x01@\x01\x04self\x01\0s\x04\
+\0\x10[method]env.vars\x01\x09\x03\0\x1astile:capability/env@0.1.0\x05\x02\x02\x03\
+\0\x01\x05error\x02\x03\0\x02\x03env\x01B.\x02\x03\x02\x01\x03\x04\0\x05error\x03\
+\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x04\0\x04blob\x03\x01\x04\0\x06w\
+riter\x03\x01\x04\0\x05store\x03\x01\x01h\x04\x01@\x01\x04self\x07\0w\x04\0\x11[\
+method]blob.size\x01\x08\x01@\x01\x04self\x07\0s\x04\0\x17[method]blob.media-typ\
+e\x01\x09\x04\0\x13[method]blob.digest\x01\x09\x01j\x01s\x01\x01\x01@\x02\x04sel\
+f\x07\x03maxw\0\x0a\x04\0\x11[method]blob.text\x01\x0b\x01p}\x01j\x01\x0c\x01\x01\
+\x01@\x03\x04self\x07\x06offsetw\x06lengthy\0\x0d\x04\0\x12[method]blob.bytes\x01\
+\x0e\x01@\x03\x04self\x07\x06offsetw\x06lengthy\0\x0a\x04\0\x13[method]blob.pack\
+ed\x01\x0f\x01h\x05\x01j\0\x01\x01\x01@\x02\x04self\x10\x05bytes\x0c\0\x11\x04\0\
+\x15[method]writer.append\x01\x12\x01@\x02\x04self\x10\x04texts\0\x11\x04\0\x1a[\
+method]writer.append-text\x01\x13\x01@\x02\x04self\x10\x06source\x07\0\x11\x04\0\
+\x1a[method]writer.append-blob\x01\x14\x01h\x06\x01i\x05\x01j\x01\x16\x01\x01\x01\
+@\x02\x04self\x15\x0amedia-types\0\x17\x04\0\x14[method]store.create\x01\x18\x01\
+i\x04\x01j\x01\x19\x01\x01\x01@\x02\x04self\x15\x06writer\x16\0\x1a\x04\0\x14[me\
+thod]store.finish\x01\x1b\x01h\x03\x01i\x06\x01j\x01\x1d\x01\x01\x01@\x02\x03env\
+\x1c\x04names\0\x1e\x04\0\x03get\x01\x1f\x01@\x03\x03env\x1c\x04names\x05store\x1d\
+\0\x11\x04\0\x03put\x01\x20\x03\0\x1bstile:capability/blob@0.1.0\x05\x05\x02\x03\
+\0\x01\x06header\x02\x03\0\0\x08pollable\x02\x03\0\x03\x04blob\x01B@\x02\x03\x02\
+\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\x01\x06\x04\0\x06header\x03\0\x02\x02\
+\x03\x02\x01\x04\x04\0\x03env\x03\0\x04\x02\x03\x02\x01\x07\x04\0\x08pollable\x03\
+\0\x06\x02\x03\x02\x01\x08\x04\0\x04blob\x03\0\x08\x01p}\x01i\x09\x01q\x04\x04no\
+ne\0\0\x04text\x01s\0\x05bytes\x01\x0a\0\x04blob\x01\x0b\0\x04\0\x07content\x03\0\
+\x0c\x01m\x03\x06follow\x06manual\x05error\x04\0\x08redirect\x03\0\x0e\x01p\x03\x01\
+ky\x01r\x06\x06methods\x03urls\x07headers\x10\x07content\x0d\x08redirect\x0f\x07\
+timeout\x11\x04\0\x07request\x03\0\x12\x01r\x04\x06status{\x03urls\x0aredirected\
+\x7f\x07headers\x10\x04\0\x04head\x03\0\x14\x01k{\x01ps\x01r\x06\x06schemes\x04h\
+osts\x04port\x16\x07methods\x17\x04paths\x07headers\x17\x04\0\x04rule\x03\0\x18\x04\
+\0\x06client\x03\x01\x01q\x03\x04head\0\0\x04body\x01w\0\x05whole\0\0\x04\0\x05s\
+tage\x03\0\x1b\x01r\x02\x06offsetw\x03leny\x04\0\x04part\x03\0\x1d\x04\0\x08exch\
+ange\x03\x01\x01h\x1a\x01i\x1f\x01j\x01!\x01\x01\x01@\x02\x04self\x20\x07request\
+\x13\0\"\x04\0\x14[method]client.start\x01#\x01p\x19\x01i\x1a\x01j\x01%\x01\x01\x01\
+@\x02\x04self\x20\x05rules$\0&\x04\0\x15[method]client.narrow\x01'\x01@\x01\x04s\
+elf\x20\0$\x04\0\x14[method]client.rules\x01(\x01h\x1f\x01i\x07\x01@\x02\x04self\
+)\x05stage\x1c\0*\x04\0\x1a[method]exchange.subscribe\x01+\x01j\x01\x15\x01\x01\x01\
+@\x01\x04self)\0,\x04\0\x15[method]exchange.head\x01-\x01j\x01s\x01\x01\x01@\x02\
+\x04self)\x03maxw\0.\x04\0\x15[method]exchange.text\x01/\x01k\x1e\x01j\x01\x0b\x01\
+\x01\x01@\x02\x04self)\x04part0\01\x04\0\x15[method]exchange.blob\x012\x01h\x05\x01\
+@\x02\x03env3\x04names\0&\x04\0\x03get\x014\x01j\0\x01\x01\x01@\x03\x03env3\x04n\
+ames\x06client%\05\x04\0\x03put\x016\x03\0\x1bstile:capability/http@0.1.0\x05\x09\
+\x01B}\x02\x03\x02\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03e\
+nv\x03\0\x02\x02\x03\x02\x01\x08\x04\0\x04blob\x03\0\x04\x01m\x03\x04file\x09dir\
+ectory\x04link\x04\0\x04kind\x03\0\x06\x01r\x04\x04kind\x07\x04sizew\x08modified\
+w\x04modey\x04\0\x06status\x03\0\x08\x01r\x02\x04names\x06status\x09\x04\0\x05en\
+try\x03\0\x0a\x01p\x0b\x01ks\x01r\x02\x07entries\x0c\x06cursor\x0d\x04\0\x04page\
+\x03\0\x0e\x01r\x03\x04text\x0d\x06digests\x04sizew\x04\0\x05whole\x03\0\x10\x01\
+r\x02\x03olds\x03news\x04\0\x0breplacement\x03\0\x12\x01ps\x01r\x02\x05paths\x14\
+\x06cursor\x0d\x04\0\x05found\x03\0\x15\x01r\x03\x07include\x14\x07exclude\x14\x07\
+contexty\x04\0\x06search\x03\0\x17\x01r\x06\x04paths\x04liney\x06columny\x04text\
+s\x06before\x14\x05after\x14\x04\0\x05match\x03\0\x19\x01p\x1a\x01r\x03\x07match\
+es\x1b\x07partialy\x06cursor\x0d\x04\0\x07matches\x03\0\x1c\x01r\x03\x02idw\x04s\
+izew\x08modifiedw\x04\0\x08revision\x03\0\x1e\x01r\x04\x02idw\x05takenw\x05files\
+w\x05bytesw\x04\0\x08snapshot\x03\0\x20\x04\0\x09directory\x03\x01\x01h\"\x01j\x01\
+s\x01\x01\x01@\x02\x04self#\x04paths\0$\x04\0\x16[method]directory.read\x01%\x01\
+j\x01\x11\x01\x01\x01@\x03\x04self#\x04paths\x03maxw\0&\x04\0\"[method]directory\
+.read-with-digest\x01'\x01ky\x01@\x04\x04self#\x04paths\x04fromy\x02to(\0$\x04\0\
+\x1c[method]directory.read-lines\x01)\x01p}\x01j\x01*\x01\x01\x01@\x04\x04self#\x04\
+paths\x06offsetw\x06lengthy\0+\x04\0\x1c[method]directory.read-bytes\x01,\x01i\x05\
+\x01j\x01-\x01\x01\x01@\x02\x04self#\x04paths\0.\x04\0\x1b[method]directory.read\
+-blob\x01/\x01j\0\x01\x01\x01@\x03\x04self#\x04paths\x04texts\00\x04\0\x17[metho\
+d]directory.write\x011\x01@\x03\x04self#\x04paths\x05bytes*\00\x04\0\x1d[method]\
+directory.write-bytes\x012\x01h\x05\x01@\x03\x04self#\x04paths\x06source3\00\x04\
+\0\x1c[method]directory.write-blob\x014\x01@\x04\x04self#\x04paths\x04texts\x06d\
+igest\x0d\0$\x04\0\x19[method]directory.replace\x015\x04\0\x18[method]directory.\
+append\x011\x04\0\x1e[method]directory.append-bytes\x012\x01p\x13\x01@\x03\x04se\
+lf#\x04paths\x0creplacements6\00\x04\0\x16[method]directory.edit\x017\x01j\x01\x0f\
+\x01\x01\x01@\x04\x04self#\x04paths\x05limity\x06cursor\x0d\08\x04\0\x16[method]\
+directory.list\x019\x01j\x01\x16\x01\x01\x01@\x04\x04self#\x04globs\x05limity\x06\
+cursor\x0d\0:\x04\0\x16[method]directory.find\x01;\x01j\x01\x1d\x01\x01\x01@\x05\
+\x04self#\x07patterns\x06search\x18\x05limity\x06cursor\x0d\0<\x04\0\x16[method]\
+directory.grep\x01=\x01@\x03\x04self#\x06befores\x05afters\0$\x04\0\x16[method]d\
+irectory.diff\x01>\x01@\x03\x04self#\x04paths\x08revisionw\0$\x04\0\x1f[method]d\
+irectory.diff-revision\x01?\x01j\x01\x09\x01\x01\x01@\x02\x04self#\x04paths\0\xc0\
+\0\x04\0\x16[method]directory.stat\x01A\x01@\x03\x04self#\x04paths\x04modey\00\x04\
+\0\x1a[method]directory.set-mode\x01B\x01@\x03\x04self#\x04paths\x06targets\00\x04\
+\0\x1b[method]directory.make-link\x01C\x04\0\x1b[method]directory.read-link\x01%\
+\x01@\x02\x04self#\x04paths\00\x04\0\x20[method]directory.make-directory\x01D\x01\
+@\x03\x04self#\x06sources\x06targets\00\x04\0\x16[method]directory.move\x01E\x04\
+\0\x16[method]directory.copy\x01E\x01@\x03\x04self#\x04paths\x09recursive\x7f\00\
+\x04\0\x18[method]directory.remove\x01F\x01p\x1f\x01j\x01\xc7\0\x01\x01\x01@\x02\
+\x04self#\x04paths\0\xc8\0\x04\0\x19[method]directory.history\x01I\x01@\x03\x04s\
+elf#\x04paths\x08revisionw\0.\x04\0\x1f[method]directory.read-revision\x01J\x01@\
+\x03\x04self#\x04paths\x08revisionw\00\x04\0\x19[method]directory.restore\x01K\x01\
+j\x01w\x01\x01\x01@\x01\x04self#\0\xcc\0\x04\0\x1a[method]directory.snapshot\x01\
+M\x01p!\x01j\x01\xce\0\x01\x01\x01@\x01\x04self#\0\xcf\0\x04\0\x1b[method]direct\
+ory.snapshots\x01P\x01@\x02\x04self#\x02idw\00\x04\0\"[method]directory.restore-\
+snapshot\x01Q\x04\0![method]directory.remove-snapshot\x01Q\x01i\"\x01j\x01\xd2\0\
+\x01\x01\x01@\x02\x04self#\x04paths\0\xd3\0\x04\0\x1e[method]directory.subdirect\
+ory\x01T\x01@\x01\x04self#\0\xd3\0\x04\0\x1b[method]directory.read-only\x01U\x01\
+h\x03\x01@\x02\x03env\xd6\0\x04names\0\xd3\0\x04\0\x03get\x01W\x01@\x03\x03env\xd6\
+\0\x04names\x09directory\xd2\0\00\x04\0\x03put\x01X\x03\0\x20stile:capability/wo\
+rkspace@0.1.0\x05\x0a\x01B:\x02\x03\x02\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\
+\x01\x04\x04\0\x03env\x03\0\x02\x02\x03\x02\x01\x07\x04\0\x08pollable\x03\0\x04\x02\
+\x03\x02\x01\x08\x04\0\x04blob\x03\0\x06\x01r\x03\x03urls\x05titles\x06status{\x04\
+\0\x04page\x03\0\x08\x01q\x03\x08selector\x01s\0\x04text\x01s\0\x03url\x01s\0\x04\
+\0\x07awaited\x03\0\x0a\x01i\x07\x01q\x04\x07nothing\0\0\x04page\x01\x09\0\x04te\
+xt\x01s\0\x04blob\x01\x0c\0\x04\0\x07outcome\x03\0\x0d\x04\0\x07session\x03\x01\x04\
+\0\x07pending\x03\x01\x01h\x0f\x01i\x10\x01j\x01\x12\x01\x01\x01@\x02\x04self\x11\
+\x03urls\0\x13\x04\0\x14[method]session.open\x01\x14\x01@\x02\x04self\x11\x08sel\
+ectors\0\x13\x04\0\x15[method]session.click\x01\x15\x01@\x03\x04self\x11\x08sele\
+ctors\x04texts\0\x13\x04\0\x14[method]session.fill\x01\x16\x01@\x02\x04self\x11\x03\
+keys\0\x13\x04\0\x15[method]session.press\x01\x17\x01@\x02\x04self\x11\x04what\x0b\
+\0\x13\x04\0\x18[method]session.wait-for\x01\x18\x01ks\x01@\x02\x04self\x11\x08s\
+elector\x19\0\x13\x04\0\x14[method]session.text\x01\x1a\x04\0\x14[method]session\
+.html\x01\x1a\x01@\x01\x04self\x11\0\x13\x04\0\x18[method]session.markdown\x01\x1b\
+\x01@\x03\x04self\x11\x04codes\x09argumentss\0\x13\x04\0\x18[method]session.eval\
+uate\x01\x1c\x01@\x03\x04self\x11\x09full-page\x7f\x08selector\x19\0\x13\x04\0\x1a\
+[method]session.screenshot\x01\x1d\x04\0\x13[method]session.pdf\x01\x1b\x04\0\x18\
+[method]session.download\x01\x1b\x04\0\x15[method]session.leave\x01\x1b\x01h\x10\
+\x01i\x05\x01@\x01\x04self\x1e\0\x1f\x04\0\x19[method]pending.subscribe\x01\x20\x01\
+j\x01\x0e\x01\x01\x01@\x01\x04self\x1e\0!\x04\0\x14[method]pending.take\x01\"\x01\
+h\x03\x01i\x0f\x01j\x01$\x01\x01\x01@\x02\x03env#\x04names\0%\x04\0\x03get\x01&\x01\
+j\0\x01\x01\x01@\x03\x03env#\x04names\x07session$\0'\x04\0\x03put\x01(\x03\0\x1e\
+stile:capability/browser@0.1.0\x05\x0b\x01B$\x02\x03\x02\x01\x03\x04\0\x05error\x03\
+\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x01r\x02\x03keys\x05values\x04\0\
+\x05entry\x03\0\x04\x01p\x05\x01ks\x01r\x02\x07entries\x06\x06cursor\x07\x04\0\x04\
+page\x03\0\x08\x04\0\x06bucket\x03\x01\x01h\x0a\x01j\x01\x07\x01\x01\x01@\x02\x04\
+self\x0b\x03keys\0\x0c\x04\0\x12[method]bucket.get\x01\x0d\x01j\0\x01\x01\x01@\x03\
+\x04self\x0b\x03keys\x05values\0\x0e\x04\0\x12[method]bucket.set\x01\x0f\x01j\x01\
+\x7f\x01\x01\x01@\x02\x04self\x0b\x03keys\0\x10\x04\0\x15[method]bucket.delete\x01\
+\x11\x01j\x01\x09\x01\x01\x01@\x04\x04self\x0b\x06prefixs\x05limity\x06cursor\x07\
+\0\x12\x04\0\x13[method]bucket.list\x01\x13\x01j\x01x\x01\x01\x01@\x03\x04self\x0b\
+\x03keys\x05deltax\0\x14\x04\0\x18[method]bucket.increment\x01\x15\x01@\x04\x04s\
+elf\x0b\x03keys\x08expected\x07\x05value\x07\0\x10\x04\0\x1e[method]bucket.compa\
+re-and-set\x01\x16\x01h\x03\x01i\x0a\x01j\x01\x18\x01\x01\x01@\x02\x03env\x17\x04\
+names\0\x19\x04\0\x03get\x01\x1a\x01@\x03\x03env\x17\x04names\x06bucket\x18\0\x0e\
+\x04\0\x03put\x01\x1b\x03\0\x19stile:capability/kv@0.1.0\x05\x0c\x01B\x16\x02\x03\
+\x02\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x02\
+\x03\x02\x01\x07\x04\0\x08pollable\x03\0\x04\x04\0\x05clock\x03\x01\x01h\x06\x01\
+@\x01\x04self\x07\0w\x04\0\x11[method]clock.now\x01\x08\x04\0\x17[method]clock.m\
+onotonic\x01\x08\x01i\x05\x01@\x02\x04self\x07\x0bnanosecondsw\0\x09\x04\0\x17[m\
+ethod]clock.subscribe\x01\x0a\x01h\x03\x01i\x06\x01j\x01\x0c\x01\x01\x01@\x02\x03\
+env\x0b\x04names\0\x0d\x04\0\x03get\x01\x0e\x01j\0\x01\x01\x01@\x03\x03env\x0b\x04\
+names\x05clock\x0c\0\x0f\x04\0\x03put\x01\x10\x03\0\x1cstile:capability/clock@0.\
+1.0\x05\x0d\x01B\x14\x02\x03\x02\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\x01\x04\
+\x04\0\x03env\x03\0\x02\x04\0\x06random\x03\x01\x01h\x04\x01@\x01\x04self\x05\0w\
+\x04\0\x12[method]random.u64\x01\x06\x01p}\x01j\x01\x07\x01\x01\x01@\x02\x04self\
+\x05\x06lengthy\0\x08\x04\0\x14[method]random.bytes\x01\x09\x01h\x03\x01i\x04\x01\
+j\x01\x0b\x01\x01\x01@\x02\x03env\x0a\x04names\0\x0c\x04\0\x03get\x01\x0d\x01j\0\
+\x01\x01\x01@\x03\x03env\x0a\x04names\x06random\x0b\0\x0e\x04\0\x03put\x01\x0f\x03\
+\0\x1dstile:capability/random@0.1.0\x05\x0e\x01B\x15\x02\x03\x02\x01\x03\x04\0\x05\
+error\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x01m\x05\x05trace\x05de\
+bug\x04info\x04warn\x05error\x04\0\x05level\x03\0\x04\x04\0\x07console\x03\x01\x01\
+h\x06\x01@\x03\x04self\x07\x05level\x05\x07messages\x01\0\x04\0\x13[method]conso\
+le.log\x01\x08\x01ku\x01@\x04\x04self\x07\x04doneu\x05total\x09\x07messages\x01\0\
+\x04\0\x18[method]console.progress\x01\x0a\x01h\x03\x01i\x06\x01j\x01\x0c\x01\x01\
+\x01@\x02\x03env\x0b\x04names\0\x0d\x04\0\x03get\x01\x0e\x01j\0\x01\x01\x01@\x03\
+\x03env\x0b\x04names\x07console\x0c\0\x0f\x04\0\x03put\x01\x10\x03\0\x1estile:ca\
+pability/console@0.1.0\x05\x0f\x02\x03\0\x05\x09directory\x01BQ\x02\x03\x02\x01\x03\
 \x04\0\x05error\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x02\x03\x02\x01\
-\x07\x04\0\x08pollable\x03\0\x04\x02\x03\x02\x01\x08\x04\0\x04blob\x03\0\x06\x01\
-r\x03\x03urls\x05titles\x06status{\x04\0\x04page\x03\0\x08\x01q\x03\x08selector\x01\
-s\0\x04text\x01s\0\x03url\x01s\0\x04\0\x07awaited\x03\0\x0a\x01i\x07\x01q\x04\x07\
-nothing\0\0\x04page\x01\x09\0\x04text\x01s\0\x04blob\x01\x0c\0\x04\0\x07outcome\x03\
-\0\x0d\x04\0\x07session\x03\x01\x04\0\x07pending\x03\x01\x01h\x0f\x01i\x10\x01j\x01\
-\x12\x01\x01\x01@\x02\x04self\x11\x03urls\0\x13\x04\0\x14[method]session.open\x01\
-\x14\x01@\x02\x04self\x11\x08selectors\0\x13\x04\0\x15[method]session.click\x01\x15\
-\x01@\x03\x04self\x11\x08selectors\x04texts\0\x13\x04\0\x14[method]session.fill\x01\
-\x16\x01@\x02\x04self\x11\x03keys\0\x13\x04\0\x15[method]session.press\x01\x17\x01\
-@\x02\x04self\x11\x04what\x0b\0\x13\x04\0\x18[method]session.wait-for\x01\x18\x01\
-ks\x01@\x02\x04self\x11\x08selector\x19\0\x13\x04\0\x14[method]session.text\x01\x1a\
-\x04\0\x14[method]session.html\x01\x1a\x01@\x01\x04self\x11\0\x13\x04\0\x18[meth\
-od]session.markdown\x01\x1b\x01@\x03\x04self\x11\x04codes\x09argumentss\0\x13\x04\
-\0\x18[method]session.evaluate\x01\x1c\x01@\x03\x04self\x11\x09full-page\x7f\x08\
-selector\x19\0\x13\x04\0\x1a[method]session.screenshot\x01\x1d\x04\0\x13[method]\
-session.pdf\x01\x1b\x04\0\x18[method]session.download\x01\x1b\x04\0\x15[method]s\
-ession.leave\x01\x1b\x01h\x10\x01i\x05\x01@\x01\x04self\x1e\0\x1f\x04\0\x19[meth\
-od]pending.subscribe\x01\x20\x01j\x01\x0e\x01\x01\x01@\x01\x04self\x1e\0!\x04\0\x14\
-[method]pending.take\x01\"\x01h\x03\x01i\x0f\x01j\x01$\x01\x01\x01@\x02\x03env#\x04\
-names\0%\x04\0\x03get\x01&\x01j\0\x01\x01\x01@\x03\x03env#\x04names\x07session$\0\
-'\x04\0\x03put\x01(\x03\0\x1estile:capability/browser@0.1.0\x05\x0b\x01B$\x02\x03\
-\x02\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x01\
-r\x02\x03keys\x05values\x04\0\x05entry\x03\0\x04\x01p\x05\x01ks\x01r\x02\x07entr\
-ies\x06\x06cursor\x07\x04\0\x04page\x03\0\x08\x04\0\x06bucket\x03\x01\x01h\x0a\x01\
-j\x01\x07\x01\x01\x01@\x02\x04self\x0b\x03keys\0\x0c\x04\0\x12[method]bucket.get\
-\x01\x0d\x01j\0\x01\x01\x01@\x03\x04self\x0b\x03keys\x05values\0\x0e\x04\0\x12[m\
-ethod]bucket.set\x01\x0f\x01j\x01\x7f\x01\x01\x01@\x02\x04self\x0b\x03keys\0\x10\
-\x04\0\x15[method]bucket.delete\x01\x11\x01j\x01\x09\x01\x01\x01@\x04\x04self\x0b\
-\x06prefixs\x05limity\x06cursor\x07\0\x12\x04\0\x13[method]bucket.list\x01\x13\x01\
-j\x01x\x01\x01\x01@\x03\x04self\x0b\x03keys\x05deltax\0\x14\x04\0\x18[method]buc\
-ket.increment\x01\x15\x01@\x04\x04self\x0b\x03keys\x08expected\x07\x05value\x07\0\
-\x10\x04\0\x1e[method]bucket.compare-and-set\x01\x16\x01h\x03\x01i\x0a\x01j\x01\x18\
-\x01\x01\x01@\x02\x03env\x17\x04names\0\x19\x04\0\x03get\x01\x1a\x01@\x03\x03env\
-\x17\x04names\x06bucket\x18\0\x0e\x04\0\x03put\x01\x1b\x03\0\x19stile:capability\
-/kv@0.1.0\x05\x0c\x01B\x16\x02\x03\x02\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\
-\x01\x04\x04\0\x03env\x03\0\x02\x02\x03\x02\x01\x07\x04\0\x08pollable\x03\0\x04\x04\
-\0\x05clock\x03\x01\x01h\x06\x01@\x01\x04self\x07\0w\x04\0\x11[method]clock.now\x01\
-\x08\x04\0\x17[method]clock.monotonic\x01\x08\x01i\x05\x01@\x02\x04self\x07\x0bn\
-anosecondsw\0\x09\x04\0\x17[method]clock.subscribe\x01\x0a\x01h\x03\x01i\x06\x01\
-j\x01\x0c\x01\x01\x01@\x02\x03env\x0b\x04names\0\x0d\x04\0\x03get\x01\x0e\x01j\0\
-\x01\x01\x01@\x03\x03env\x0b\x04names\x05clock\x0c\0\x0f\x04\0\x03put\x01\x10\x03\
-\0\x1cstile:capability/clock@0.1.0\x05\x0d\x01B\x14\x02\x03\x02\x01\x03\x04\0\x05\
-error\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x04\0\x06random\x03\x01\
-\x01h\x04\x01@\x01\x04self\x05\0w\x04\0\x12[method]random.u64\x01\x06\x01p}\x01j\
-\x01\x07\x01\x01\x01@\x02\x04self\x05\x06lengthy\0\x08\x04\0\x14[method]random.b\
-ytes\x01\x09\x01h\x03\x01i\x04\x01j\x01\x0b\x01\x01\x01@\x02\x03env\x0a\x04names\
-\0\x0c\x04\0\x03get\x01\x0d\x01j\0\x01\x01\x01@\x03\x03env\x0a\x04names\x06rando\
-m\x0b\0\x0e\x04\0\x03put\x01\x0f\x03\0\x1dstile:capability/random@0.1.0\x05\x0e\x01\
-B\x15\x02\x03\x02\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03en\
-v\x03\0\x02\x01m\x05\x05trace\x05debug\x04info\x04warn\x05error\x04\0\x05level\x03\
-\0\x04\x04\0\x07console\x03\x01\x01h\x06\x01@\x03\x04self\x07\x05level\x05\x07me\
-ssages\x01\0\x04\0\x13[method]console.log\x01\x08\x01ku\x01@\x04\x04self\x07\x04\
-doneu\x05total\x09\x07messages\x01\0\x04\0\x18[method]console.progress\x01\x0a\x01\
-h\x03\x01i\x06\x01j\x01\x0c\x01\x01\x01@\x02\x03env\x0b\x04names\0\x0d\x04\0\x03\
-get\x01\x0e\x01j\0\x01\x01\x01@\x03\x03env\x0b\x04names\x07console\x0c\0\x0f\x04\
-\0\x03put\x01\x10\x03\0\x1estile:capability/console@0.1.0\x05\x0f\x02\x03\0\x05\x09\
-directory\x01BQ\x02\x03\x02\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\x01\x04\x04\
-\0\x03env\x03\0\x02\x02\x03\x02\x01\x07\x04\0\x08pollable\x03\0\x04\x02\x03\x02\x01\
-\x08\x04\0\x04blob\x03\0\x06\x02\x03\x02\x01\x10\x04\0\x09directory\x03\0\x08\x01\
-i\x07\x01q\x03\x04none\0\0\x04text\x01s\0\x04blob\x01\x0a\0\x04\0\x05input\x03\0\
-\x0b\x01r\x02\x04names\x05values\x04\0\x08variable\x03\0\x0d\x01ps\x01p\x0e\x01k\
-y\x01r\x05\x04argv\x0f\x06folders\x03env\x10\x05stdin\x0c\x07timeout\x11\x04\0\x07\
-command\x03\0\x12\x01m\x02\x06stdout\x06stderr\x04\0\x06stream\x03\0\x14\x01p}\x01\
-r\x03\x06offsetw\x06stream\x15\x05bytes\x16\x04\0\x04part\x03\0\x17\x01m\x04\x06\
-exited\x07timeout\x06memory\x07stopped\x04\0\x06ending\x03\0\x19\x01r\x03\x04cod\
-ey\x06ending\x1a\x07droppedw\x04\0\x04exit\x03\0\x1b\x01q\x02\x06output\x01w\0\x05\
-ended\0\0\x04\0\x05stage\x03\0\x1d\x01r\x02\x04paths\x06reasons\x04\0\x04note\x03\
-\0\x1f\x01p\x20\x01r\x06\x05added\x0f\x07changed\x0f\x07removed\x0f\x09conflicts\
-!\x07skipped!\x07omittedy\x04\0\x07changes\x03\0\"\x04\0\x09container\x03\x01\x04\
-\0\x07process\x03\x01\x04\0\x08transfer\x03\x01\x01h$\x01i%\x01j\x01(\x01\x01\x01\
-@\x02\x04self'\x07command\x13\0)\x04\0\x17[method]container.start\x01*\x01h\x09\x01\
-i&\x01j\x01,\x01\x01\x01@\x03\x04self'\x09directory+\x02tos\0-\x04\0\x16[method]\
-container.push\x01.\x01@\x03\x04self'\x09directory+\x04froms\0-\x04\0\x16[method\
-]container.pull\x01/\x01j\x01!\x01\x01\x01@\x01\x04self'\00\x04\0\x18[method]con\
-tainer.limits\x011\x01h%\x01i\x05\x01@\x02\x04self2\x05stage\x1e\03\x04\0\x19[me\
-thod]process.subscribe\x014\x01k\x18\x01j\x015\x01\x01\x01@\x02\x04self2\x06offs\
-etw\06\x04\0\x14[method]process.read\x017\x01j\x01\x1c\x01\x01\x01@\x01\x04self2\
-\08\x04\0\x14[method]process.take\x019\x01@\x01\x04self2\x01\0\x04\0\x14[method]\
-process.stop\x01:\x01h&\x01@\x01\x04self;\03\x04\0\x1a[method]transfer.subscribe\
-\x01<\x01j\x01#\x01\x01\x01@\x01\x04self;\0=\x04\0\x15[method]transfer.take\x01>\
-\x01h\x03\x01i$\x01j\x01\xc0\0\x01\x01\x01@\x02\x03env?\x04names\0\xc1\0\x04\0\x03\
-get\x01B\x01j\0\x01\x01\x01@\x03\x03env?\x04names\x09container\xc0\0\0\xc3\0\x04\
-\0\x03put\x01D\x03\0\x1estile:capability/sandbox@0.1.0\x05\x11\x01B+\x02\x03\x02\
-\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x02\x03\
-\x02\x01\x07\x04\0\x08pollable\x03\0\x04\x01m\x05\x05trace\x05debug\x04info\x04w\
-arn\x05error\x04\0\x05level\x03\0\x06\x01r\x02\x05level\x07\x04texts\x04\0\x04li\
-ne\x03\0\x08\x01r\x03\x04names\x07messages\x05stacks\x04\0\x07failure\x03\0\x0a\x04\
-\0\x06runner\x03\x01\x04\0\x07pending\x03\x01\x01h\x0c\x01i\x03\x01i\x0d\x01j\x01\
-\x10\x01\x01\x01@\x05\x04self\x0e\x04codes\x04names\x05inputs\x03env\x0f\0\x11\x04\
-\0\x14[method]runner.start\x01\x12\x01h\x0d\x01i\x05\x01@\x01\x04self\x13\0\x14\x04\
-\0\x19[method]pending.subscribe\x01\x15\x01j\x01s\x01\x01\x01@\x01\x04self\x13\0\
-\x16\x04\0\x14[method]pending.take\x01\x17\x01k\x0b\x01j\x01\x18\x01\x01\x01@\x01\
-\x04self\x13\0\x19\x04\0\x16[method]pending.thrown\x01\x1a\x01p\x09\x01j\x01\x1b\
-\x01\x01\x01@\x01\x04self\x13\0\x1c\x04\0\x13[method]pending.log\x01\x1d\x01h\x03\
-\x01i\x0c\x01j\x01\x1f\x01\x01\x01@\x02\x03env\x1e\x04names\0\x20\x04\0\x03get\x01\
-!\x01j\0\x01\x01\x01@\x03\x03env\x1e\x04names\x06runner\x1f\0\"\x04\0\x03put\x01\
-#\x03\0\x1bstile:capability/code@0.1.0\x05\x12\x01B%\x02\x03\x02\x01\x03\x04\0\x05\
-error\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x02\x03\x02\x01\x07\x04\
-\0\x08pollable\x03\0\x04\x01r\x03\x04names\x0bdescriptions\x0cinput-schemas\x04\0\
-\x0bdescription\x03\0\x06\x04\0\x07toolbox\x03\x01\x04\0\x07pending\x03\x01\x01h\
-\x08\x01p\x07\x01@\x03\x04self\x0a\x05querys\x05limity\0\x0b\x04\0\x16[method]to\
-olbox.search\x01\x0c\x01ps\x01@\x02\x04self\x0a\x05names\x0d\0s\x04\0\x18[method\
-]toolbox.describe\x01\x0e\x01i\x03\x01i\x09\x01j\x01\x10\x01\x01\x01@\x04\x04sel\
-f\x0a\x04tools\x05inputs\x03env\x0f\0\x11\x04\0\x15[method]toolbox.start\x01\x12\
-\x01h\x09\x01i\x05\x01@\x01\x04self\x13\0\x14\x04\0\x19[method]pending.subscribe\
-\x01\x15\x01j\x01s\x01\x01\x01@\x01\x04self\x13\0\x16\x04\0\x14[method]pending.t\
-ake\x01\x17\x01h\x03\x01i\x08\x01j\x01\x19\x01\x01\x01@\x02\x03env\x18\x04names\0\
-\x1a\x04\0\x03get\x01\x1b\x01j\0\x01\x01\x01@\x03\x03env\x18\x04names\x07toolbox\
-\x19\0\x1c\x04\0\x03put\x01\x1d\x03\0\x1cstile:capability/tools@0.1.0\x05\x13\x02\
-\x03\0\x01\x06denial\x01B\x17\x02\x03\x02\x01\x14\x04\0\x06denial\x03\0\0\x02\x03\
-\x02\x01\x04\x04\0\x03env\x03\0\x02\x01r\x04\x09read-only\x7f\x0bdestructive\x7f\
-\x0aidempotent\x7f\x0aopen-world\x7f\x04\0\x0bannotations\x03\0\x04\x01ks\x01r\x05\
-\x04names\x0bdescriptions\x0cinput-schemas\x0doutput-schema\x06\x0bannotations\x05\
-\x04\0\x0adefinition\x03\0\x07\x01r\x02\x04paths\x07messages\x04\0\x07problem\x03\
-\0\x09\x01r\x03\x04names\x07messages\x05stacks\x04\0\x07failure\x03\0\x0b\x01p\x0a\
-\x01q\x05\x0cunknown-tool\x01s\0\x0dinvalid-input\x01\x0d\0\x06denied\x01\x01\0\x09\
-exhausted\x01s\0\x06failed\x01\x0c\0\x04\0\x05error\x03\0\x0e\x01p\x08\x01@\0\0\x10\
-\x04\0\x08describe\x01\x11\x01i\x03\x01j\x01s\x01\x0f\x01@\x03\x04tools\x05input\
-s\x03env\x12\0\x13\x04\0\x04call\x01\x14\x04\0\x1bstile:extension/tools@0.1.0\x05\
-\x15\x04\0%stile:extension/with-everything@0.1.0\x04\0\x0b\x15\x01\0\x0fwith-eve\
-rything\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.23\
-9.0\x10wit-bindgen-rust\x060.46.0";
+\x07\x04\0\x08pollable\x03\0\x04\x02\x03\x02\x01\x08\x04\0\x04blob\x03\0\x06\x02\
+\x03\x02\x01\x10\x04\0\x09directory\x03\0\x08\x01i\x07\x01q\x03\x04none\0\0\x04t\
+ext\x01s\0\x04blob\x01\x0a\0\x04\0\x05input\x03\0\x0b\x01r\x02\x04names\x05value\
+s\x04\0\x08variable\x03\0\x0d\x01ps\x01p\x0e\x01ky\x01r\x05\x04argv\x0f\x06folde\
+rs\x03env\x10\x05stdin\x0c\x07timeout\x11\x04\0\x07command\x03\0\x12\x01m\x02\x06\
+stdout\x06stderr\x04\0\x06stream\x03\0\x14\x01p}\x01r\x03\x06offsetw\x06stream\x15\
+\x05bytes\x16\x04\0\x04part\x03\0\x17\x01m\x04\x06exited\x07timeout\x06memory\x07\
+stopped\x04\0\x06ending\x03\0\x19\x01r\x03\x04codey\x06ending\x1a\x07droppedw\x04\
+\0\x04exit\x03\0\x1b\x01q\x02\x06output\x01w\0\x05ended\0\0\x04\0\x05stage\x03\0\
+\x1d\x01r\x02\x04paths\x06reasons\x04\0\x04note\x03\0\x1f\x01p\x20\x01r\x06\x05a\
+dded\x0f\x07changed\x0f\x07removed\x0f\x09conflicts!\x07skipped!\x07omittedy\x04\
+\0\x07changes\x03\0\"\x04\0\x09container\x03\x01\x04\0\x07process\x03\x01\x04\0\x08\
+transfer\x03\x01\x01h$\x01i%\x01j\x01(\x01\x01\x01@\x02\x04self'\x07command\x13\0\
+)\x04\0\x17[method]container.start\x01*\x01h\x09\x01i&\x01j\x01,\x01\x01\x01@\x03\
+\x04self'\x09directory+\x02tos\0-\x04\0\x16[method]container.push\x01.\x01@\x03\x04\
+self'\x09directory+\x04froms\0-\x04\0\x16[method]container.pull\x01/\x01j\x01!\x01\
+\x01\x01@\x01\x04self'\00\x04\0\x18[method]container.limits\x011\x01h%\x01i\x05\x01\
+@\x02\x04self2\x05stage\x1e\03\x04\0\x19[method]process.subscribe\x014\x01k\x18\x01\
+j\x015\x01\x01\x01@\x02\x04self2\x06offsetw\06\x04\0\x14[method]process.read\x01\
+7\x01j\x01\x1c\x01\x01\x01@\x01\x04self2\08\x04\0\x14[method]process.take\x019\x01\
+@\x01\x04self2\x01\0\x04\0\x14[method]process.stop\x01:\x01h&\x01@\x01\x04self;\0\
+3\x04\0\x1a[method]transfer.subscribe\x01<\x01j\x01#\x01\x01\x01@\x01\x04self;\0\
+=\x04\0\x15[method]transfer.take\x01>\x01h\x03\x01i$\x01j\x01\xc0\0\x01\x01\x01@\
+\x02\x03env?\x04names\0\xc1\0\x04\0\x03get\x01B\x01j\0\x01\x01\x01@\x03\x03env?\x04\
+names\x09container\xc0\0\0\xc3\0\x04\0\x03put\x01D\x03\0\x1estile:capability/san\
+dbox@0.1.0\x05\x11\x01B+\x02\x03\x02\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\x01\
+\x04\x04\0\x03env\x03\0\x02\x02\x03\x02\x01\x07\x04\0\x08pollable\x03\0\x04\x01m\
+\x05\x05trace\x05debug\x04info\x04warn\x05error\x04\0\x05level\x03\0\x06\x01r\x02\
+\x05level\x07\x04texts\x04\0\x04line\x03\0\x08\x01r\x03\x04names\x07messages\x05\
+stacks\x04\0\x07failure\x03\0\x0a\x04\0\x06runner\x03\x01\x04\0\x07pending\x03\x01\
+\x01h\x0c\x01i\x03\x01i\x0d\x01j\x01\x10\x01\x01\x01@\x05\x04self\x0e\x04codes\x04\
+names\x05inputs\x03env\x0f\0\x11\x04\0\x14[method]runner.start\x01\x12\x01h\x0d\x01\
+i\x05\x01@\x01\x04self\x13\0\x14\x04\0\x19[method]pending.subscribe\x01\x15\x01j\
+\x01s\x01\x01\x01@\x01\x04self\x13\0\x16\x04\0\x14[method]pending.take\x01\x17\x01\
+k\x0b\x01j\x01\x18\x01\x01\x01@\x01\x04self\x13\0\x19\x04\0\x16[method]pending.t\
+hrown\x01\x1a\x01p\x09\x01j\x01\x1b\x01\x01\x01@\x01\x04self\x13\0\x1c\x04\0\x13\
+[method]pending.log\x01\x1d\x01h\x03\x01i\x0c\x01j\x01\x1f\x01\x01\x01@\x02\x03e\
+nv\x1e\x04names\0\x20\x04\0\x03get\x01!\x01j\0\x01\x01\x01@\x03\x03env\x1e\x04na\
+mes\x06runner\x1f\0\"\x04\0\x03put\x01#\x03\0\x1bstile:capability/code@0.1.0\x05\
+\x12\x01B%\x02\x03\x02\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03\
+env\x03\0\x02\x02\x03\x02\x01\x07\x04\0\x08pollable\x03\0\x04\x01r\x03\x04names\x0b\
+descriptions\x0cinput-schemas\x04\0\x0bdescription\x03\0\x06\x04\0\x07toolbox\x03\
+\x01\x04\0\x07pending\x03\x01\x01h\x08\x01p\x07\x01@\x03\x04self\x0a\x05querys\x05\
+limity\0\x0b\x04\0\x16[method]toolbox.search\x01\x0c\x01ps\x01@\x02\x04self\x0a\x05\
+names\x0d\0s\x04\0\x18[method]toolbox.describe\x01\x0e\x01i\x03\x01i\x09\x01j\x01\
+\x10\x01\x01\x01@\x04\x04self\x0a\x04tools\x05inputs\x03env\x0f\0\x11\x04\0\x15[\
+method]toolbox.start\x01\x12\x01h\x09\x01i\x05\x01@\x01\x04self\x13\0\x14\x04\0\x19\
+[method]pending.subscribe\x01\x15\x01j\x01s\x01\x01\x01@\x01\x04self\x13\0\x16\x04\
+\0\x14[method]pending.take\x01\x17\x01h\x03\x01i\x08\x01j\x01\x19\x01\x01\x01@\x02\
+\x03env\x18\x04names\0\x1a\x04\0\x03get\x01\x1b\x01j\0\x01\x01\x01@\x03\x03env\x18\
+\x04names\x07toolbox\x19\0\x1c\x04\0\x03put\x01\x1d\x03\0\x1cstile:capability/to\
+ols@0.1.0\x05\x13\x02\x03\0\x01\x06denial\x01B\x17\x02\x03\x02\x01\x14\x04\0\x06\
+denial\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x01r\x04\x09read-only\x7f\
+\x0bdestructive\x7f\x0aidempotent\x7f\x0aopen-world\x7f\x04\0\x0bannotations\x03\
+\0\x04\x01ks\x01r\x05\x04names\x0bdescriptions\x0cinput-schemas\x0doutput-schema\
+\x06\x0bannotations\x05\x04\0\x0adefinition\x03\0\x07\x01r\x02\x04paths\x07messa\
+ges\x04\0\x07problem\x03\0\x09\x01r\x03\x04names\x07messages\x05stacks\x04\0\x07\
+failure\x03\0\x0b\x01p\x0a\x01q\x05\x0cunknown-tool\x01s\0\x0dinvalid-input\x01\x0d\
+\0\x06denied\x01\x01\0\x09exhausted\x01s\0\x06failed\x01\x0c\0\x04\0\x05error\x03\
+\0\x0e\x01p\x08\x01@\0\0\x10\x04\0\x08describe\x01\x11\x01i\x03\x01j\x01s\x01\x0f\
+\x01@\x03\x04tools\x05inputs\x03env\x12\0\x13\x04\0\x04call\x01\x14\x04\0\x1bsti\
+le:extension/tools@0.1.0\x05\x15\x04\0%stile:extension/with-everything@0.1.0\x04\
+\0\x0b\x15\x01\0\x0fwith-everything\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\
+\x0dwit-component\x070.239.0\x10wit-bindgen-rust\x060.46.0";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

@@ -17,6 +17,7 @@ impl fmt::Display for Error {
             Error::Conflict(what) => write!(f, "conflict: {what}"),
             Error::Invalid(what) => write!(f, "invalid: {what}"),
             Error::Unavailable(what) => write!(f, "unavailable: {what}"),
+            Error::Interrupted(what) => write!(f, "interrupted: {what}"),
         }
     }
 }
