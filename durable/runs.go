@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/lease"
 	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/sqlite"
 )
@@ -51,8 +52,8 @@ type Runs struct {
 	o      Options
 	db     *sqlite.DB
 	sealer *sealer
-	owner  string
-	mine   *owner
+	owner  string // the name of holder
+	holder *lease.Holder
 	log    *slog.Logger
 	now    func() time.Time
 
@@ -86,12 +87,12 @@ func Open(ctx context.Context, o Options) (*Runs, error) {
 	if err != nil {
 		return nil, err
 	}
-	mine, err := newOwner(o.Dir)
+	holder, err := lease.New(o.Dir)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	r := &Runs{
-		o: o, db: db, sealer: s, owner: mine.name, mine: mine, log: o.Logger, now: time.Now, poke: make(chan struct{}, 1),
+		o: o, db: db, sealer: s, owner: holder.Name, holder: holder, log: o.Logger, now: time.Now, poke: make(chan struct{}, 1),
 		active: map[int64]*active{}, changed: make(chan struct{}), codes: map[string]*code{},
 	}
 	r.writer.runs = r
@@ -121,7 +122,7 @@ func (r *Runs) Close() error {
 		_, err := c.Exec(context.Background(), `DELETE FROM owner WHERE name = ?`, r.owner)
 		return err
 	})
-	return errors.Join(append(errs, r.db.Close(), r.mine.close())...)
+	return errors.Join(append(errs, r.db.Close(), r.holder.Close())...)
 }
 
 // Spec is a run to start.

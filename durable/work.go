@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/lease"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/sqlite"
@@ -35,6 +36,12 @@ func (a *active) hold(ctx context.Context, c *sqlite.Conn, query string, args ..
 	n, err := result.RowsAffected()
 	return n == 1, err
 }
+
+// A process that works on runs says so every beat. If it has not for leaseTime, it has lost its runs.
+const (
+	beat      = time.Second
+	leaseTime = 4 * time.Second
+)
 
 // Work has this process work on the store's runs, until [Runs.Close]. It returns at once. Doing it again does nothing.
 func (r *Runs) Work() {
@@ -81,7 +88,7 @@ func (r *Runs) work() {
 
 // beat says that this process is alive, and takes runs from those that are not.
 func (r *Runs) beat() error {
-	boot, up, err := uptime()
+	boot, up, err := lease.Uptime()
 	if err != nil {
 		return err
 	}
@@ -98,7 +105,7 @@ func (r *Runs) beat() error {
 			if err := one.Scan(&name, &over); err != nil {
 				return err
 			}
-			if ended[name] = gone(r.o.Dir, name); over || ended[name] {
+			if ended[name] = lease.Ended(r.o.Dir, name); over || ended[name] {
 				others = append(others, name)
 			}
 		}
