@@ -65,7 +65,9 @@ type Once struct {
 type onceKey struct{}
 
 // WithOnce returns a context for one operation of a durable call.
-func WithOnce(ctx context.Context, o Once) context.Context { return context.WithValue(ctx, onceKey{}, o) }
+func WithOnce(ctx context.Context, o Once) context.Context {
+	return context.WithValue(ctx, onceKey{}, o)
+}
 
 // OnceOf returns the name of the operation. It reports false if the call is not durable.
 func OnceOf(ctx context.Context) (o Once, ok bool) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/stilehost/stile/internal/sqlite"
 )
@@ -15,7 +16,9 @@ import (
 // LostError ends a call whose run belongs to another process now.
 type LostError struct{ Run string }
 
-func (e *LostError) Error() string { return fmt.Sprintf("run %s belongs to another process now", e.Run) }
+func (e *LostError) Error() string {
+	return fmt.Sprintf("run %s belongs to another process now", e.Run)
+}
 
 // journal is the log of an active run: a [host.Journal]. Its entries are written together with those of other runs, in one transaction.
 type journal struct {
@@ -41,6 +44,16 @@ func (j *journal) Append(entry []byte) error {
 	j.pending.Write(binary.AppendUvarint(nil, uint64(len(entry))))
 	j.pending.Write(entry)
 	large := j.pending.Len() > maxPending
+	if !slices.Contains(w.waiting, j) {
+		w.waiting = append(w.waiting, j)
+	}
+	if w.later == nil {
+		w.later = time.AfterFunc(gather, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.begin()
+		})
+	}
 	w.mu.Unlock()
 	if large {
 		return j.Commit(context.Background())
@@ -59,14 +72,7 @@ func (j *journal) Commit(ctx context.Context) error {
 	if !slices.Contains(w.waiting, j) {
 		w.waiting = append(w.waiting, j)
 	}
-	if w.round == nil {
-		w.round = make(chan struct{})
-	}
-	written := w.round
-	if !w.writing {
-		w.writing = true
-		w.runs.all.Go(w.write)
-	}
+	written := w.begin()
 	w.mu.Unlock()
 	select {
 	case <-written:
@@ -84,8 +90,34 @@ type writer struct {
 
 	mu      sync.Mutex
 	waiting []*journal
-	round   chan struct{} // closed when what waits is written; nil if nothing waits
+	round   chan struct{} // closed when what waits is written; nil if nobody asked for that
+	later   *time.Timer   // asks for it
 	writing bool
+	closed  bool // no run is active any more
+	all     sync.WaitGroup
+}
+
+// gather is how long an entry may wait to be written, if nobody waits for that. A process that ends repeats what it lost of its log.
+const gather = 20 * time.Millisecond
+
+// close returns when nothing is on its way. No run is active any more.
+func (w *writer) close() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.all.Wait()
+}
+
+// begin asks for what waits to be written, and returns what is closed then. The caller holds mu.
+func (w *writer) begin() (written <-chan struct{}) {
+	if w.round == nil {
+		w.round = make(chan struct{})
+	}
+	if !w.writing && !w.closed {
+		w.writing = true
+		w.all.Go(w.write)
+	}
+	return w.round
 }
 
 // write writes what waits until nothing does.
@@ -99,6 +131,10 @@ func (w *writer) write() {
 		}
 		list, round := w.waiting, w.round
 		w.waiting, w.round = nil, nil
+		if w.later != nil {
+			w.later.Stop()
+			w.later = nil
+		}
 		batches := make([][]byte, len(list))
 		for i, j := range list {
 			batches[i] = bytes.Clone(j.pending.Bytes())

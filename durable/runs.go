@@ -66,6 +66,7 @@ type Runs struct {
 	active  map[int64]*active
 	changed chan struct{} // closed when a run changes
 	working bool
+	only    []string // the runs that this process works on; nil for all
 	codes   map[string]*code
 
 	writer writer
@@ -110,6 +111,7 @@ func fill[T int | time.Duration](v *T, otherwise T) {
 func (r *Runs) Close() error {
 	r.cancel()
 	r.all.Wait()
+	r.writer.close()
 	r.mu.Lock()
 	codes := r.codes
 	r.codes = nil
@@ -335,13 +337,8 @@ type Result struct {
 	// Outcome says it otherwise.
 	Outcome host.Outcome `json:"outcome"`
 	Usage   host.Usage   `json:"usage,omitzero"`
-}
 
-// ended is what is kept of a run that ended.
-type ended struct {
-	Output  json.RawMessage `json:"output,omitempty"`
-	Outcome host.Outcome    `json:"outcome"`
-	Usage   host.Usage      `json:"usage"`
+	ended ended
 }
 
 // Wait returns how a run ended, once it has. The end of ctx does not end the run.
@@ -397,7 +394,7 @@ func (r *Runs) Result(ctx context.Context, name string) (result Result, err erro
 	if err != nil {
 		return result, fmt.Errorf("read the result of run %s: %w", name, err)
 	}
-	result.Output, result.Outcome, result.Usage = e.Output, e.Outcome, e.Usage
+	result.Output, result.Outcome, result.Usage, result.ended = e.Output, e.Outcome, e.Usage, e
 	return result, nil
 }
 

@@ -43,14 +43,14 @@ const (
 	leaseTime = 4 * time.Second
 )
 
-// Work has this process work on the store's runs, until [Runs.Close]. It returns at once. Doing it again does nothing.
-func (r *Runs) Work() {
+// Work has this process work on the store's runs, until [Runs.Close]: on all, or only on these. It returns at once. Doing it again does nothing.
+func (r *Runs) Work(only ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.working {
 		return
 	}
-	r.working = true
+	r.working, r.only = true, only
 	r.all.Go(r.work)
 }
 
@@ -113,7 +113,16 @@ func (r *Runs) beat() error {
 	}); err != nil {
 		return err
 	}
+	left, err := r.left()
+	if err != nil {
+		return err
+	}
 	return r.db.Update(ctx, func(c *sqlite.Conn) error {
+		for _, id := range left {
+			if _, err := c.Exec(ctx, `UPDATE run SET state = 'ready', owner = NULL WHERE id = ? AND owner = ?`, id, r.owner); err != nil {
+				return err
+			}
+		}
 		if _, err := c.Exec(ctx, `INSERT INTO owner VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET boot = excluded.boot, until = excluded.until`, r.owner, boot, int64(up+leaseTime)); err != nil {
 			return err
 		}
@@ -132,6 +141,32 @@ func (r *Runs) beat() error {
 		}
 		return nil
 	})
+}
+
+// left returns runs that belong to this process and that it does not work on: it could not write that down, because the disk was full.
+func (r *Runs) left() (left []int64, err error) {
+	r.mu.Lock()
+	working := make(map[int64]bool, len(r.active))
+	for id := range r.active {
+		working[id] = true
+	}
+	r.mu.Unlock()
+	err = r.db.Read(r.ctx, func(c *sqlite.Conn) error {
+		for one, err := range c.Rows(r.ctx, `SELECT id FROM run WHERE owner = ?`, r.owner) {
+			if err != nil {
+				return err
+			}
+			var id int64
+			if err := one.Scan(&id); err != nil {
+				return err
+			}
+			if !working[id] {
+				left = append(left, id)
+			}
+		}
+		return nil
+	})
+	return left, err
 }
 
 // take takes runs that can go on, as many as this process may have. It returns when there may be more.
@@ -164,6 +199,9 @@ func (r *Runs) take() (wait time.Duration, err error) {
 				return err
 			}
 			due = append(due, id)
+		}
+		if r.only != nil {
+			return r.mineOnly(ctx, c, now, &due, &wait)
 		}
 		var at sql.NullInt64
 		if err := c.Row(ctx, `SELECT min(wake) FROM run WHERE state = 'asleep' AND wake > ?`, milliseconds(now)).Scan(&at); err != nil {
@@ -206,6 +244,24 @@ func (r *Runs) take() (wait time.Duration, err error) {
 		r.all.Go(func() { r.begin(a, w) })
 	}
 	return wait, nil
+}
+
+// mineOnly finds the runs that can go on among those that this process works on.
+func (r *Runs) mineOnly(ctx context.Context, c *sqlite.Conn, now time.Time, due *[]int64, wait *time.Duration) error {
+	*due = nil
+	for _, name := range r.only {
+		w, err := findRun(ctx, c, name)
+		if err != nil {
+			return err
+		}
+		switch at := timeOf(w.wake.Int64).Sub(now); {
+		case w.state == Ready, w.state == Asleep && w.wake.Valid && at <= 0:
+			*due = append(*due, w.id)
+		case w.state == Asleep && w.wake.Valid:
+			*wait = min(*wait, at)
+		}
+	}
+	return nil
 }
 
 // look ends the call of a run that somebody cancelled.
@@ -374,10 +430,9 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error) {
 	var lost *LostError
 	var park *parkError
 	var write func(*sqlite.Conn) error
-	finish := func(s State, o host.Outcome) func(*sqlite.Conn) error {
-		return func(c *sqlite.Conn) error {
-			return r.finish(ctx, c, a.id, a.name, s, ended{Output: result.Output, Outcome: o, Usage: result.Usage})
-		}
+	finish := func(s State, e ended) func(*sqlite.Conn) error {
+		e.Usage = result.Usage
+		return func(c *sqlite.Conn) error { return r.finish(ctx, c, a.id, a.name, s, e) }
 	}
 	parked := func(reason string) func(*sqlite.Conn) error {
 		return func(c *sqlite.Conn) error {
@@ -389,13 +444,13 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error) {
 	case errors.As(err, &lost), errors.As(cause, &lost):
 		return
 	case err == nil:
-		write = finish(Done, host.OutcomeOf(nil))
+		write = finish(Done, endedWith(result, nil))
 	case errors.As(err, &asleep):
 		write = func(c *sqlite.Conn) error { return r.lay(ctx, c, a, asleep) }
 	case errors.Is(cause, errCancelled):
-		write = finish(Cancelled, host.Outcome{Kind: "cancelled", Message: errCancelled.Error()})
+		write = finish(Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: errCancelled.Error()}})
 	case errors.Is(cause, errLate):
-		write = finish(Failed, host.Outcome{Kind: "limit", Limit: "deadline", Value: timeOf(w.deadline).Format(time.RFC3339), Message: errLate.Error()})
+		write = finish(Failed, ended{Outcome: host.Outcome{Kind: "limit", Limit: "deadline", Value: timeOf(w.deadline).Format(time.RFC3339), Message: errLate.Error()}})
 	case errors.As(err, &park):
 		write = parked(park.reason)
 	case errors.As(err, new(*host.PartedError)), errors.As(err, new(*host.StateError)):
@@ -404,11 +459,11 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error) {
 		r.release(ctx, a, err)
 		return
 	default:
-		outcome := host.OutcomeOf(err)
-		if outcome.Kind == "fault" {
+		e := endedWith(result, err)
+		if e.Outcome.Kind == "fault" {
 			write = parked("a fault of the host: " + err.Error())
 		} else {
-			write = finish(Failed, outcome)
+			write = finish(Failed, e)
 		}
 	}
 	err = r.db.Update(ctx, func(c *sqlite.Conn) error {

@@ -39,15 +39,15 @@ type call struct {
 	observe func(Operation)
 	idle    func() bool
 	request *Request
-	env     environment // once it is needed: see given
-	arrived bool        // the env, at the guest
-	world   *world      // nil until the guest uses WASI
-	record  *record     // nil if nothing is recorded
-	replay  *player     // answers instead of capabilities; nil in an ordinary call
-	journal *journal    // of a durable call; otherwise nil
+	env     environment       // once it is needed: see given
+	arrived bool              // the env, at the guest
+	world   *world            // nil until the guest uses WASI
+	record  *record           // nil if nothing is recorded
+	replay  *player           // answers instead of capabilities; nil in an ordinary call
+	journal *journal          // of a durable call; otherwise nil
 	opened  map[string][]byte // states of bindings of a durable call, until they are opened again
 	awake   time.Duration     // how long the call was awake before it last slept
-	spent   func()      // ends ctx if an operation uses up the processor time
+	spent   func()            // ends ctx if an operation uses up the processor time
 	stepping
 	clock  phaseClock
 	phases Phases

@@ -198,7 +198,9 @@ func (c *call) wake(of *Component) (v abi.Value, err error) {
 }
 
 // soon reports whether a durable call sleeps before others would give their instances back.
-func (c *call) soon() bool { return c.journal != nil && c.journal.Idle > 0 && c.journal.Idle < morePatience }
+func (c *call) soon() bool {
+	return c.journal != nil && c.journal.Idle > 0 && c.journal.Idle < morePatience
+}
 
 // awaitFor waits for what the guest announced, but no longer than this.
 func (c *call) awaitFor(patience time.Duration) (ready []abi.Value, err error) {

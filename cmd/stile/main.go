@@ -55,6 +55,7 @@ type cli struct {
 	MCP             mcpCommand             `cmd:"" name:"mcp" help:"Serve an agent over stdin and stdout."`
 	Serve           serveCommand           `cmd:"" help:"Serve agents over HTTP, with web pages where a person decides."`
 	Audit           auditCommand           `cmd:"" help:"List builds, decisions and calls, and check that nobody changed the log."`
+	Runs            runsCommand            `cmd:"" help:"List, show and carry on durable calls, which outlive their process."`
 	Calls           callsCommand           `cmd:"" help:"List, show and replay recorded calls."`
 	Types           typesCommand           `cmd:"" help:"Write TypeScript types for a manifest's bindings."`
 	Secret          secretCommand          `cmd:"" help:"Keep credentials that tools use and never see."`

@@ -31,6 +31,7 @@ type runCommand struct {
 	callFlags
 	sourceFlags
 	recordFlag
+	durableFlags
 	JSON bool `name:"json" help:"List tools as JSON, schemas included. The result of a tool is always JSON."`
 }
 
@@ -143,7 +144,8 @@ Examples:
     stile run tool.wasm convert --bind files=dir:.,rw --wasi-fs /=files --bind 'web=http:https://example.com/**' --wasi-http web
     stile run issues.ts list --manifest issues.json --var team=core
     stile run chart.ts draw --output chart.png
-    stile run hungry.ts work --limit cpu=200ms --limit memory=16MiB`
+    stile run hungry.ts work --limit cpu=200ms --limit memory=16MiB
+    stile run order.ts order --durable --key order-17`
 }
 
 // specForms lists the forms of --bind, in the order of the kinds. Kinds that have only a name share the last line.
@@ -166,6 +168,9 @@ func specForms() string {
 
 // Run implements the command.
 func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
+	if err := c.check(); err != nil {
+		return err
+	}
 	c.File = entryOf(c.File)
 	if err := c.ready(); err != nil {
 		return err
@@ -199,6 +204,9 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 		return err
 	}
 	p.request.Tool, p.request.Extension = c.Tool, p.extension(c.File)
+	if c.Durable {
+		return c.durably(ctx, s, n, p, wasm)
+	}
 	output, err := c.call(ctx, s, n, c.recorded(wasm), p.bindings, p.request, component.Do)
 	if err != nil {
 		return c.besideManifest(err, c.File)

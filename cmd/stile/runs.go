@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/stilehost/stile/durable"
+	"github.com/stilehost/stile/internal/printable"
+)
+
+type runsCommand struct {
+	List   runsList   `cmd:"" default:"withargs" help:"List durable runs, the newest first."`
+	Show   runsShow   `cmd:"" help:"Show where a run is, and how it ended."`
+	Resume runsResume `cmd:"" help:"Carry a run on, and print its result."`
+	Work   runsWork   `cmd:"" help:"Carry all runs on, until it is interrupted."`
+	Cancel runsCancel `cmd:"" help:"End a run."`
+	Retry  runsRetry  `cmd:"" help:"Have a parked run go on."`
+	Remove runsRemove `cmd:"" help:"Remove runs that have ended, with their results."`
+}
+
+// Help implements kong.HelpProvider.
+func (*runsCommand) Help() string {
+	return `A durable call is a run: stile run --durable starts one. It is written down as it goes, and sleeps without memory where it waits for long. If its process ends, it goes on where it was, in any process that works on the same STILE_HOME: stile runs resume, or stile runs work. Nothing that it did is done twice: an operation during which the process ended is repeated where that is safe, and otherwise fails in the tool with the code "interrupted".
+
+Runs are in STILE_HOME/runs.db, encrypted with the key in runs.key beside it.
+
+Examples:
+
+    stile run order.ts order --durable --input '{"article": "a1"}'
+    stile run order.ts order --durable --detach --key order-17
+    stile runs
+    stile runs show 5x7kq2n4m3aaq2ci
+    stile runs resume 5x7kq2n4m3aaq2ci
+    stile runs work`
+}
+
+// withRuns opens a session and its runs.
+func withRuns(ctx context.Context, s *streams, many bool, use func(*durable.Runs) error) (err error) {
+	n, err := openSession(ctx, s, sessionOptions{many: many})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	runs, err := n.openRuns(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, runs.Close()) }()
+	return use(runs)
+}
+
+type runsList struct {
+	Limit int `placeholder:"N" default:"100" help:"Maximum number of runs to list. Default: ${default}."`
+	asJSON
+}
+
+// Help implements kong.HelpProvider.
+func (*runsList) Help() string {
+	return `Examples:
+
+    stile runs list
+    stile runs list --limit 10 --json`
+}
+
+// Run implements the command.
+func (c *runsList) Run(ctx context.Context, s *streams) error {
+	return withRuns(ctx, s, false, func(runs *durable.Runs) error {
+		all, err := runs.List(ctx, "", c.Limit)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(s.out, map[string][]durable.Info{"runs": all})
+		}
+		rows := [][]string{{"RUN", "TOOL", "STATE", "STARTED", "GOES ON", "KEY"}}
+		for _, r := range all {
+			wake := "-"
+			if !r.Wake.IsZero() {
+				wake = r.Wake.Local().Format(time.DateTime)
+			}
+			rows = append(rows, []string{r.Name, line(r.Tool, 64), string(r.State), r.Created.Local().Format(time.DateTime), wake, line(r.Key, 64)})
+		}
+		_, err = io.WriteString(s.out, table("", rows))
+		return err
+	})
+}
+
+// runArg names a run.
+type runArg struct {
+	Name string `arg:"" name:"run" help:"Run, as stile runs lists it."`
+}
+
+type runsShow struct {
+	runArg
+	asJSON
+}
+
+// Help implements kong.HelpProvider.
+func (*runsShow) Help() string {
+	return `Examples:
+
+    stile runs show 5x7kq2n4m3aaq2ci
+    stile runs show 5x7kq2n4m3aaq2ci --json`
+}
+
+// Run implements the command.
+func (c *runsShow) Run(ctx context.Context, s *streams) error {
+	return withRuns(ctx, s, false, func(runs *durable.Runs) error {
+		r, err := runs.Result(ctx, c.Name)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(s.out, r)
+		}
+		rows := [][]string{{"run", r.Name}, {"tool", line(r.Tool, 200)}, {"state", string(r.State)}, {"started", r.Created.Local().Format(time.DateTime)}, {"deadline", r.Deadline.Local().Format(time.DateTime)}}
+		if r.Key != "" {
+			rows = append(rows, []string{"key", line(r.Key, 300)})
+		}
+		if !r.Wake.IsZero() {
+			rows = append(rows, []string{"goes on", r.Wake.Local().Format(time.DateTime)})
+		}
+		if r.Reason != "" {
+			rows = append(rows, []string{"parked because", printable.OneLine(r.Reason)})
+		}
+		rows = append(rows, []string{"input", line(string(r.Input), 2000)})
+		switch {
+		case r.State == durable.Done:
+			rows = append(rows, []string{"result", line(string(r.Output), 4000)})
+		case r.Outcome.Kind != "":
+			rows = append(rows, []string{"error", line(r.Outcome.String(), 4000)})
+		}
+		_, err = io.WriteString(s.out, table("", rows))
+		return err
+	})
+}
+
+type runsResume struct {
+	runArg
+	outputFlag
+	alwaysJSON
+}
+
+// Help implements kong.HelpProvider.
+func (*runsResume) Help() string {
+	return `It prints the result as stile run does, with its exit codes. If another process has the run, it waits for that.
+
+Example:
+
+    stile runs resume 5x7kq2n4m3aaq2ci`
+}
+
+// Run implements the command.
+func (c *runsResume) Run(ctx context.Context, s *streams) error {
+	return withRuns(ctx, s, false, func(runs *durable.Runs) error {
+		if _, err := runs.Get(ctx, c.Name); err != nil {
+			return err
+		}
+		runs.Work(c.Name)
+		return waitForRun(ctx, s, runs, c.Name, c.outputFlag)
+	})
+}
+
+type runsWork struct{}
+
+// Help implements kong.HelpProvider.
+func (*runsWork) Help() string {
+	return `Several processes can do this at once. Each run belongs to one of them.
+
+Example:
+
+    stile runs work`
+}
+
+// Run implements the command.
+func (*runsWork) Run(ctx context.Context, s *streams) error {
+	return withRuns(ctx, s, true, func(runs *durable.Runs) error {
+		runs.Work()
+		s.say("stile: carrying runs on")
+		<-ctx.Done()
+		return nil
+	})
+}
+
+type runsCancel struct{ runArg }
+
+// Help implements kong.HelpProvider.
+func (*runsCancel) Help() string {
+	return `A run that is under way ends within a second. A sleeping one does not wake.
+
+Example:
+
+    stile runs cancel 5x7kq2n4m3aaq2ci`
+}
+
+// Run implements the command.
+func (c *runsCancel) Run(ctx context.Context, s *streams) error {
+	return changeRun(ctx, s, c.Name, (*durable.Runs).Cancel, "Cancelled.", "it has ended already")
+}
+
+type runsRetry struct{ runArg }
+
+// Help implements kong.HelpProvider.
+func (*runsRetry) Help() string {
+	return `A run is parked when it cannot go on: its log was altered, or process after process ended while it ran. It then goes on where it was.
+
+Example:
+
+    stile runs retry 5x7kq2n4m3aaq2ci`
+}
+
+// Run implements the command.
+func (c *runsRetry) Run(ctx context.Context, s *streams) error {
+	return changeRun(ctx, s, c.Name, (*durable.Runs).Retry, "It goes on.", "it is not parked")
+}
+
+type runsRemove struct{ runArg }
+
+// Help implements kong.HelpProvider.
+func (*runsRemove) Help() string {
+	return `Example:
+
+    stile runs remove 5x7kq2n4m3aaq2ci`
+}
+
+// Run implements the command.
+func (c *runsRemove) Run(ctx context.Context, s *streams) error {
+	return changeRun(ctx, s, c.Name, (*durable.Runs).Remove, "Removed.", "it goes on; stile runs cancel ends it")
+}
+
+// changeRun changes the state of a run, if it is in one that allows this.
+func changeRun(ctx context.Context, s *streams, name string, change func(*durable.Runs, context.Context, string) (bool, error), did, not string) error {
+	return withRuns(ctx, s, false, func(runs *durable.Runs) error {
+		changed, err := change(runs, ctx, name)
+		if err == nil && !changed {
+			err = usagef("run %s: %s", printable.Text(name), not)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(s.out, did)
+		return err
+	})
+}
