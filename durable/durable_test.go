@@ -171,7 +171,7 @@ func TestKilled(t *testing.T) {
 	kills, next := 0, names[0]
 	for ended := 0; ended < runs; kills++ {
 		kill := worker(t, dir, cacheDir, keyDir)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(600))*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(200+20*kills))*time.Millisecond)
 		_, _ = s.runs.Wait(ctx, next)
 		cancel()
 		kill()
