@@ -84,6 +84,27 @@ func (j *journal) Commit(ctx context.Context) error {
 	return j.fault
 }
 
+// errStopped is the fault of a journal whose call is over.
+var errStopped = errors.New("the call is over")
+
+// stop ends a log, and returns once nothing of it is on its way to the disk. What was not written is dropped. It returns why the log failed, if it did.
+func (j *journal) stop() (fault error) {
+	w := j.writer
+	w.mu.Lock()
+	if fault = j.fault; fault == nil {
+		j.fault = errStopped
+	}
+	j.pending.Reset()
+	w.waiting = slices.DeleteFunc(w.waiting, func(o *journal) bool { return o == j })
+	stored := w.stored
+	on := slices.Contains(w.storing, j)
+	w.mu.Unlock()
+	if on {
+		<-stored
+	}
+	return fault
+}
+
 // writer writes the logs of all active runs. While one transaction is on its way to the disk, the next gathers.
 type writer struct {
 	runs *Runs
@@ -94,6 +115,8 @@ type writer struct {
 	later   *time.Timer   // asks for it
 	writing bool
 	closed  bool // no run is active any more
+	storing []*journal    // whose batches are on their way to the disk
+	stored  chan struct{} // closed when they are there
 	all     sync.WaitGroup
 }
 
@@ -131,6 +154,7 @@ func (w *writer) write() {
 		}
 		list, round := w.waiting, w.round
 		w.waiting, w.round = nil, nil
+		w.stored, w.storing = round, list
 		if w.later != nil {
 			w.later.Stop()
 			w.later = nil
@@ -148,6 +172,7 @@ func (w *writer) write() {
 				j.fault = faults[i]
 			}
 		}
+		w.storing = nil
 		w.mu.Unlock()
 		close(round)
 	}

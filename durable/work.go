@@ -419,6 +419,7 @@ func (r *Runs) prepare(ctx context.Context, a *active, w row) (_ *host.Component
 // end writes down what became of a call.
 func (r *Runs) end(a *active, w row, result host.Result, err, cause error) {
 	ctx := context.WithoutCancel(r.ctx)
+	unwritten := a.journal.stop()
 	defer func() {
 		r.mu.Lock()
 		delete(r.active, a.id)
@@ -455,7 +456,7 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error) {
 		write = parked(park.reason)
 	case errors.As(err, new(*host.PartedError)), errors.As(err, new(*host.StateError)):
 		write = parked(err.Error())
-	case r.ctx.Err() != nil, errors.Is(err, host.ErrClosed), a.journal.failed(), errors.Is(err, context.Canceled):
+	case r.ctx.Err() != nil, errors.Is(err, host.ErrClosed), unwritten != nil, errors.Is(err, context.Canceled):
 		r.release(ctx, a, err)
 		return
 	default:
@@ -477,12 +478,6 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error) {
 		r.log.Error("what became of a run is not written down", "run", a.name, "error", err)
 		r.release(ctx, a, err)
 	}
-}
-
-func (j *journal) failed() bool {
-	j.writer.mu.Lock()
-	defer j.writer.mu.Unlock()
-	return j.fault != nil
 }
 
 // lay writes down a run that sleeps. Its log is not needed any more.
