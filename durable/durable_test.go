@@ -92,6 +92,12 @@ func workHere(dir string) error {
 // worker is another process that works on a store.
 func worker(t *testing.T, dir, cacheDir, keyDir string) (kill func()) {
 	t.Helper()
+	_, kill = workerProcess(t, dir, cacheDir, keyDir)
+	return kill
+}
+
+func workerProcess(t *testing.T, dir, cacheDir, keyDir string) (p *os.Process, kill func()) {
+	t.Helper()
 	c := exec.Command(os.Args[0])
 	c.Env = append(os.Environ(), workerEnv+"="+dir, "STILE_TEST_CACHE="+cacheDir, "STILE_TEST_KEY="+keyDir)
 	c.Stderr = os.Stderr
@@ -109,7 +115,7 @@ func worker(t *testing.T, dir, cacheDir, keyDir string) (kill func()) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(line, err)
 	}
-	return func() {
+	return c.Process, func() {
 		_ = c.Process.Kill()
 		_ = in.Close()
 		_ = c.Wait()

@@ -40,7 +40,7 @@ func (a *active) hold(ctx context.Context, c *sqlite.Conn, query string, args ..
 // A process that works on runs says so every beat. If it has not for leaseTime, it has lost its runs.
 const (
 	beat      = time.Second
-	leaseTime = 4 * time.Second
+	leaseTime = 3 * time.Second
 )
 
 // Work has this process work on the store's runs, until [Runs.Close]: on all, or only on these. It returns at once. Doing it again does nothing.
@@ -72,9 +72,9 @@ func (r *Runs) work() {
 		case <-r.poke:
 		}
 		if time.Since(beaten) >= beat { // by the monotonic clock
-			if err := r.beat(); err != nil {
+			if err := r.beat(); err != nil && r.ctx.Err() == nil {
 				r.log.Error("runs are not kept", "error", err)
-			} else {
+			} else if err == nil {
 				beaten = time.Now()
 			}
 		}

@@ -1,0 +1,251 @@
+package durable_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/durable"
+	"github.com/stilehost/stile/internal/cache/cachetest"
+)
+
+// stored is a store with its process, for tests that change the file.
+type stored struct {
+	dir, cacheDir, keyDir string
+	*shop
+}
+
+func newStored(t *testing.T) *stored {
+	t.Helper()
+	s := &stored{dir: t.TempDir()}
+	s.cacheDir, s.keyDir = cachetest.Dirs(t)
+	s.reopen(t)
+	t.Cleanup(func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func (s *stored) reopen(t *testing.T) {
+	t.Helper()
+	var err error
+	if s.shop, err = open(t.Context(), s.dir, s.cacheDir, s.keyDir); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// change runs statements on the file, which nobody has open.
+func (s *stored) change(t *testing.T, statements ...string) {
+	t.Helper()
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", filepath.Join(s.dir, durable.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range statements {
+		if _, err := db.ExecContext(t.Context(), q); err != nil {
+			t.Fatal(q, err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.reopen(t)
+}
+
+// until waits for a run to be in a state.
+func (s *stored) until(t *testing.T, name string, state durable.State) durable.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		r, err := s.runs.Result(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.State == state {
+			return r
+		}
+		if r.State.Final() {
+			t.Fatalf("it is %s: %s %s", r.State, r.Reason, r.Outcome)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// flip changes one byte of a column, whatever it is.
+func flip(table, column, where string) string {
+	return `UPDATE ` + table + ` SET ` + column + ` = CAST(substr(` + column + `, 1, length(` + column + `) / 2) || CASE hex(substr(` + column + `, length(` + column + `) / 2 + 1, 1)) WHEN '00' THEN x'01' ELSE x'00' END ||
+		substr(` + column + `, length(` + column + `) / 2 + 2) AS BLOB) WHERE ` + where
+}
+
+// TestAltered alters what the file keeps of a sleeping run. The run is parked or its result is refused; nothing of it goes on.
+func TestAltered(t *testing.T) {
+	s := newStored(t)
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `
+		const first = await env.store.increment("n", 1);
+		await env.clock.sleep(input.first);
+		await env.store.increment("n", 1);
+		await env.clock.sleep(input.second);
+		return await env.store.increment("n", 1);`)
+	spec.Input = []byte(`{"first":100,"second":3600000}`)
+	const due = `UPDATE run SET wake = 0 WHERE state = 'asleep'`
+	for _, c := range []struct {
+		name       string
+		statements []string
+		want       string
+	}{
+		{"its snapshot", []string{flip("snapshot", "body", "run = (SELECT max(id) FROM run)")}, "its snapshot cannot be read"},
+		{"the end of its log", []string{flip("run", "head", "id = (SELECT max(id) FROM run)")}, "the end of its log cannot be read"},
+		{"what it was started with", []string{flip("run", "spec", "id = (SELECT max(id) FROM run)")}, "read run"},
+		{"no snapshot", []string{`DELETE FROM snapshot WHERE run = (SELECT max(id) FROM run)`}, "its log cannot be read"},
+		{"the snapshot of another run", []string{`UPDATE snapshot SET body = (SELECT body FROM snapshot WHERE run = (SELECT min(run) FROM snapshot)) WHERE run = (SELECT max(id) FROM run)`}, "its snapshot cannot be read"},
+		{"a log that is not its own", []string{`INSERT INTO log SELECT id, batches + 1, head FROM run WHERE id = (SELECT max(id) FROM run)`, `UPDATE run SET batches = batches + 1 WHERE id = (SELECT max(id) FROM run)`}, "cannot be read"},
+		{"a shorter log", []string{`UPDATE run SET batches = batches - 1 WHERE id = (SELECT max(id) FROM run)`}, "cannot be read"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			spec.Target = c.name
+			other, _, err := s.runs.Start(t.Context(), spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, _, err := s.runs.Start(t.Context(), spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.runs.Work()
+			for _, name := range []string{other.Name, run.Name} {
+				for r := s.until(t, name, durable.Asleep); time.Until(r.Wake) < time.Minute; r = s.until(t, name, durable.Asleep) {
+					<-time.After(5 * time.Millisecond)
+				}
+			}
+			s.change(t, append(c.statements, due)...)
+			s.runs.Work(run.Name)
+			if r, err := s.runs.Result(t.Context(), run.Name); err != nil { // it cannot even be listed
+				if !strings.Contains(err.Error(), c.want) {
+					t.Errorf("got %v", err)
+				}
+				s.change(t, `DELETE FROM run`)
+				return
+			} else if r.State.Final() && r.State != durable.Parked {
+				t.Fatalf("it is %s", r.State)
+			}
+			if r := s.until(t, run.Name, durable.Parked); !strings.Contains(r.Reason, c.want) {
+				t.Errorf("it is parked because %s", r.Reason)
+			}
+			if n, err := s.bucket.Bucket(c.name).Get(t.Context(), "n"); err != nil || *n != "4" {
+				t.Errorf("the counter is %v, %v", *n, err)
+			}
+			s.change(t, `DELETE FROM run`, `DELETE FROM snapshot`, `DELETE FROM log`)
+		})
+	}
+}
+
+// TestOlderSnapshot puts an older snapshot of the run back.
+func TestOlderSnapshot(t *testing.T) {
+	s := newStored(t)
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `
+		for (let i = 0; i < 3; i++) { await env.store.increment("n", 1); await env.clock.sleep(3600000); }`)
+	run, _, err := s.runs.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.runs.Work()
+	before := s.until(t, run.Name, durable.Asleep).Changed
+	s.change(t, `CREATE TABLE copy AS SELECT * FROM snapshot`, `UPDATE run SET wake = 0`)
+	s.runs.Work()
+	for !s.until(t, run.Name, durable.Asleep).Changed.After(before) { // it wakes too early, and sleeps again
+		<-time.After(5 * time.Millisecond)
+	}
+	s.change(t, `UPDATE snapshot SET body = (SELECT body FROM copy)`, `DROP TABLE copy`, `UPDATE run SET wake = 0`)
+	s.runs.Work()
+	if r := s.until(t, run.Name, durable.Parked); !strings.Contains(r.Reason, "cannot be read") {
+		t.Errorf("it is parked because %s", r.Reason)
+	}
+}
+
+// TestOtherKey opens the file with another key.
+func TestOtherKey(t *testing.T) {
+	s := newStored(t)
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `return 1;`)
+	run, _, err := s.runs.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := key
+	key = bytes.Repeat([]byte{8}, durable.KeySize)
+	defer func() { key = was }()
+	s.change(t)
+	if _, err := s.runs.Get(t.Context(), run.Name); err == nil || !strings.Contains(err.Error(), "the key is another") {
+		t.Errorf("got %v", err)
+	}
+	list, err := s.runs.List(t.Context(), "", 10)
+	if err != nil || len(list) != 1 || list[0].Tool != "" {
+		t.Errorf("got %v, %v", list, err)
+	}
+}
+
+// TestStopped stops a process that has runs. Another takes them over, and the first, when it comes back, changes nothing.
+func TestStopped(t *testing.T) {
+	s := newStored(t)
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `
+		let last = 0;
+		for (let i = 0; i < 40; i++) { last = await env.store.increment("n", 1); await env.clock.sleep(40); }
+		return last;`)
+	run, _, err := s.runs.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	process, end := workerProcess(t, s.dir, s.cacheDir, s.keyDir)
+	defer end()
+	for {
+		v, err := s.bucket.Bucket("").Get(t.Context(), "n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v != nil {
+			break
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	if err := process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	started := time.Now()
+	s.runs.Work()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	taken := false
+	for !taken {
+		r, err := s.runs.Get(ctx, run.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := s.bucket.Bucket("").Get(ctx, "n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken = r.State.Final() || *v >= "20" && len(*v) > 1
+		<-time.After(5 * time.Millisecond)
+	}
+	t.Logf("another process was half through it after %v", time.Since(started))
+	if err := process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.runs.Wait(ctx, run.Name)
+	if err != nil || string(r.Output) != "40" {
+		t.Errorf("got %s %s %v, %v", r.State, r.Output, r.Err(), err)
+	}
+	if v, err := s.bucket.Bucket("").Get(ctx, "n"); err != nil || *v != "40" {
+		t.Errorf("the counter is %v, %v", *v, err)
+	}
+}
