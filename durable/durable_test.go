@@ -98,7 +98,7 @@ func worker(t *testing.T, dir, cacheDir, keyDir string) (kill func()) {
 
 func workerProcess(t *testing.T, dir, cacheDir, keyDir string) (p *os.Process, kill func()) {
 	t.Helper()
-	c := exec.Command(os.Args[0])
+	c := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0])
 	c.Env = append(os.Environ(), workerEnv+"="+dir, "STILE_TEST_CACHE="+cacheDir, "STILE_TEST_KEY="+keyDir)
 	c.Stderr = os.Stderr
 	in, err := c.StdinPipe()

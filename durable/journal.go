@@ -114,7 +114,7 @@ type writer struct {
 	round   chan struct{} // closed when what waits is written; nil if nobody asked for that
 	later   *time.Timer   // asks for it
 	writing bool
-	closed  bool // no run is active any more
+	closed  bool          // no run is active any more
 	storing []*journal    // whose batches are on their way to the disk
 	stored  chan struct{} // closed when they are there
 	all     sync.WaitGroup

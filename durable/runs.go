@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -162,9 +163,11 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 	if len(s.Key) > maxKey {
 		return Info{}, false, fmt.Errorf("the key of a run has %d bytes; %d are allowed", len(s.Key), maxKey)
 	}
-	if !json.Valid(s.Input) {
-		return Info{}, false, errors.New("the input of a run is not JSON")
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, s.Input); err != nil {
+		return Info{}, false, fmt.Errorf("the input of a run is not JSON: %w", err)
 	}
+	s.Input = compact.Bytes()
 	name := newName()
 	what := spec{Tool: s.Tool, Target: s.Target, Input: s.Input, Modules: map[string]string{}}
 	digest := sha256hex.Of(s.Component)

@@ -299,7 +299,7 @@ func (r *Runs) begin(a *active, w row) {
 		if release != nil {
 			release()
 		}
-		r.end(a, w, result, err, cause)
+		r.end(a, w, result, err, cause) //nolint:contextcheck // it is written down after the end of ctx
 	}
 	if w.crashes >= int64(r.o.Crashes) {
 		done(host.Result{}, &parkError{fmt.Sprintf("%d processes ended while it ran; retry it once that is mended", w.crashes)})
@@ -543,7 +543,7 @@ func (r *Runs) load(ctx context.Context, digest string, modules map[string]strin
 	k = &code{ready: make(chan struct{})}
 	r.codes[digest] = k
 	r.mu.Unlock()
-	k.component, k.err = r.read(r.ctx, digest, modules)
+	k.component, k.err = r.read(r.ctx, digest, modules) //nolint:contextcheck // others wait for it too
 	if k.err != nil {
 		r.mu.Lock()
 		delete(r.codes, digest)

@@ -440,8 +440,7 @@ func (c *call) root(name string) (_ *binding, why *abi.Error, err error) {
 		return nil, over, nil
 	}
 	if err := c.open(b, get.Result.Ok.Resource); err != nil {
-		var e *abi.Error
-		if errors.As(err, &e) {
+		if e, ok := errors.AsType[*abi.Error](err); ok {
 			return nil, e, nil
 		}
 		return nil, nil, err

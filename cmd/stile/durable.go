@@ -16,6 +16,7 @@ import (
 	"github.com/stilehost/stile/durable"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/private"
 )
 
@@ -174,8 +175,11 @@ func (c *runCommand) durably(ctx context.Context, s *streams, n *session, p prep
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, runs.Close()) }()
+	defer func() { err = errors.Join(err, runs.Close()) }() //nolint:contextcheck // what ended is written down after the end of ctx
 	run, existed, err := runs.Start(ctx, spec)
+	if errkind.Is[*durable.KeyError](err) {
+		return &usageError{err}
+	}
 	if err != nil {
 		return err
 	}

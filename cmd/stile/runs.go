@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/durable"
+	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -48,8 +49,11 @@ func withRuns(ctx context.Context, s *streams, many bool, use func(*durable.Runs
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, runs.Close()) }()
-	return use(runs)
+	defer func() { err = errors.Join(err, runs.Close()) }() //nolint:contextcheck // what ended is written down after the end of ctx
+	if err = use(runs); errkind.Is[*durable.UnknownError](err) {
+		err = &usageError{err}
+	}
+	return err
 }
 
 type runsList struct {
