@@ -312,7 +312,7 @@ func TestErrors(t *testing.T) {
 	_, err := impl.Method("[method]shelf.find").Encode(nil, &LookupError{Case: 3}, nil)
 	checkMisfit(t, "[method]shelf.find: error: want a case from 0 to 1, have 3", err)
 	_, err = impl.Method("[method]shelf.open").Encode(nil, &abi.Error{Code: 99}, nil)
-	checkMisfit(t, "[method]shelf.open: error: want a case from 0 to 10, have 99", err)
+	checkMisfit(t, "[method]shelf.open: error: want a case from 0 to 11, have 99", err)
 }
 
 // A call passes the method's own error on as it is, for the host's log.

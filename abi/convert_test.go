@@ -319,7 +319,7 @@ func TestEncodeMisfits(t *testing.T) {
 		{"tuple<file>", [1]fmt.Stringer{}, full, "0: want file, have nil"},
 		{"tuple<file>", [1]fmt.Stringer{(*file)(nil)}, full, "0: want file, have nil"},
 		{"tuple<error>", [1]error{}, nil, "0: want an error for the guest, have a nil error"},
-		{"error", &abi.Error{Code: 11}, nil, "want a case from 0 to 10, have 11"},
+		{"error", &abi.Error{Code: 12}, nil, "want a case from 0 to 11, have 12"},
 		{"error", context.Canceled, nil, "want an error for the guest, have error: context canceled"},
 	}
 	for _, test := range tests {
@@ -362,7 +362,7 @@ func TestDecodeMisfits(t *testing.T) {
 		{"content", variant{Case: 5}, new(content), nil, "want a case from 0 to 4, have 5"},
 		{"content", variant{1, 2}, new(content), nil, "text: want string, have int"},
 		{"result<u32, string>", variant{2, "x"}, new(outcome), nil, "want a case from 0 to 1, have 2"},
-		{"error", variant{Case: 11}, new(error), nil, "want a case from 0 to 10, have 11"},
+		{"error", variant{Case: 12}, new(error), nil, "want a case from 0 to 11, have 12"},
 		{"error", variant{0, "x"}, new(error), nil, "denied: want []interface {}, have string"},
 		{"error", variant{5, "x"}, new(*abi.Error), nil, "too-large: want uint64, have string"},
 		{"file", 0, new(*file), h, "want abi.Rep, have int"},
@@ -389,7 +389,7 @@ func TestErrorOfAnotherContract(t *testing.T) {
 		change func(e *abi.Type)
 		want   string
 	}{
-		{func(e *abi.Type) { e.Cases = e.Cases[:3] }, "want 11 cases, have 3"},
+		{func(e *abi.Type) { e.Cases = e.Cases[:3] }, "want 12 cases, have 3"},
 		{func(e *abi.Type) { e.Cases[4].Name = "late" }, "want the case timed-out, have late"},
 		{func(e *abi.Type) { e.Cases[5].Type = &abi.Type{Kind: abi.KindU32} }, "too-large: want uint32, have uint64"},
 		{func(e *abi.Type) { e.Cases[0].Type = &abi.Type{Kind: abi.KindString} }, "denied: want string, have abi.Denial"},
