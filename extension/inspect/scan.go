@@ -118,9 +118,63 @@ func (v *scan) ofGlobal(i int) bool {
 
 // global notes the use of a global.
 func (v *scan) global(i int, name string) {
-	if iface := v.needs[name]; iface != "" && !v.isData(i) {
+	if iface := v.needs[name]; iface != "" && !v.isData(i) && (v.member(i) || !v.isOwn(i, name)) {
 		v.use(v.globals, iface, v.source, v.offset(i))
 	}
+}
+
+// isOwn reports whether token i is not the global of its name: it is the name of a method or a function, a variable that is declared here, or a
+// parameter of a function around it.
+func (v *scan) isOwn(i int, name string) bool {
+	if body := v.next(i + 1); v.is(i+1, "(") && v.is(body, "{") && !v.newline(body) {
+		return true
+	}
+	switch v.at(i - 1) {
+	case "const", "let", "var", "function":
+		return true
+	case "(", ",":
+		if len(v.open) == 0 {
+			return false
+		}
+		list := v.open[len(v.open)-1]
+		if after := v.next(list); v.is(list, "(") && (v.is(after, "=>") || v.is(after, "{") && !v.newline(after)) && v.hasParameter(list, name) {
+			return true
+		}
+	}
+	for n, open := range slices.Backward(v.open) {
+		if len(v.open)-n > maxScopes {
+			return false
+		}
+		end := open - 1
+		if v.is(end, "=>") {
+			end--
+		}
+		if v.is(open, "{") && v.is(end, ")") && v.hasParameter(int(v.tokens[end].match), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxScopes is how many brackets around a name isOwn looks at.
+const maxScopes = 50
+
+// hasParameter reports whether a list of parameters has one of a name, by itself. The list begins at token open.
+func (v *scan) hasParameter(open int, name string) bool {
+	end := v.match(open)
+	if end == len(v.tokens) || slices.Contains([]string{"if", "for", "while", "switch", "with"}, v.at(open-1)) {
+		return false
+	}
+	for at, n := open+1, 0; at < end && n < maxParameters; n++ {
+		if v.isName(at) && v.at(at) == name {
+			return true
+		}
+		for at < end && !v.is(at, ",") {
+			at = v.next(at)
+		}
+		at++
+	}
+	return false
 }
 
 // isData reports whether a call is given a data: URL, which needs no binding.
