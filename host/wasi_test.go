@@ -244,7 +244,7 @@ func TestFormerNames(t *testing.T) {
 			(export "random" (type $r (sub resource)))
 			(type $d' (record (field "binding" string) (field "operation" string) (field "reason" string) (field "remedy" string))) (export "denial" (type $d (eq $d')))
 			(type $e' (variant (case "denied" $d) (case "revoked" string) (case "expired") (case "exhausted" string) (case "timed-out") (case "too-large" u64)
-				(case "not-found" string) (case "already-exists" string) (case "conflict" string) (case "invalid" string) (case "unavailable" string))) (export "error" (type $e (eq $e')))
+				(case "not-found" string) (case "already-exists" string) (case "conflict" string) (case "invalid" string) (case "unavailable" string) (case "interrupted" string))) (export "error" (type $e (eq $e')))
 			(export "[method]random.bytes" (func (param "self" (borrow $r)) (param "` + name + `" u32) (result (result (list u8) (error $e)))))))`
 		_, err := h.Load(t.Context(), wasiComponent(t, random, `(core instance $w)`, "", ""))
 		if (err == nil) != fits {
