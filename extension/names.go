@@ -22,7 +22,7 @@ var (
 // The limits of an extension's own files, without packages.
 const (
 	MaxFiles  = 500
-	MaxSource = 8 << 20 // bytes of all files together
+	MaxSource = 16 << 20 // bytes of all files together
 )
 
 // MaxComponent is the largest component that an extension can be without source, in bytes.

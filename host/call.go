@@ -101,6 +101,13 @@ func (h *Host) limits(r *Request, outer *frame) Limits {
 	return l
 }
 
+// limits are the limits of one call of the component.
+func (c *Component) limits(r *Request, outer *frame) Limits {
+	l := c.host.limits(r, outer)
+	l.Memory = min(l.Memory+max(0, c.size-maxCounted), MaxMemory)
+	return l
+}
+
 // within returns a context that also ends with the host, and with the wall-clock limit, which starts now.
 func (h *Host) within(ctx context.Context, limits Limits) (_ context.Context, cancel context.CancelCauseFunc, stop func()) {
 	ctx, finish := context.WithCancelCause(ctx)

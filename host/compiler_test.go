@@ -153,7 +153,7 @@ func TestCompilerFails(t *testing.T) {
 func TestCompilerDoesNotFit(t *testing.T) {
 	h := newHostWith(t, Options{Compiler: helper("compile")})
 	for part, want := range map[string]string{
-		"(memory 1025)":            "memory has a minimum byte size of 67174400 which exceeds the limit of 0x4000000 bytes",
+		"(memory 2049)":            "memory has a minimum byte size of 134283264 which exceeds the limit of 0x8000000 bytes",
 		"(table 50000000 funcref)": "minimum element size of 50000000 which exceeds the limit of 100000",
 	} {
 		wasm, err := wasmtime.WAT("(component (core module $m " + part + ") (core instance (instantiate $m)))")

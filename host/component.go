@@ -25,6 +25,7 @@ type Component struct {
 	linker    *wasmtime.Linker
 	imports   []Import
 	digest    string
+	size      int64 // bytes of the component
 	sections  map[string][]byte
 
 	describe, call export
@@ -71,7 +72,7 @@ func (h *Host) Load(ctx context.Context, wasm []byte) (*Component, error) {
 	if err != nil {
 		return nil, &LoadError{Reason: err.Error()}
 	}
-	c := &Component{host: h, digest: sha256hex.Of(wasm), sections: sections}
+	c := &Component{host: h, digest: sha256hex.Of(wasm), size: int64(len(wasm)), sections: sections}
 	if err := c.compile(ctx, bytes.Clone(wasm)); err != nil {
 		c.free()
 		if ctx.Err() != nil {

@@ -153,7 +153,7 @@ func sameDefinition(a, b abi.Definition) bool {
 func (c *Component) describeTools(ctx context.Context, limits Limits) (*definitionSet, error) {
 	request := &Request{Limits: limits}
 	r := running{
-		component: c, ctx: ctx, request: request, limits: c.host.limits(request, frameOf(ctx)), export: c.describe,
+		component: c, ctx: ctx, request: request, limits: c.limits(request, frameOf(ctx)), export: c.describe,
 		prepare: func(*call) ([]abi.Value, error) { return nil, nil }, check: func(abi.Value) error { return nil },
 	}
 	r.enqueue()

@@ -180,7 +180,7 @@ func New(_ context.Context, o Options) (*Host, error) {
 	h.closing, h.cancel = context.WithCancelCause(context.Background())
 	h.workers = newWorkers(h.closing.Done())
 	h.engine, err = wasmtime.NewEngine(wasmtime.Pool{
-		Instances: o.Instances + MaxNesting + 1, WarmSlots: min(o.WarmInstances, o.Instances), MaxMemory: o.MaxMemory,
+		Instances: o.Instances + MaxNesting + 1, WarmSlots: min(o.WarmInstances, o.Instances), MaxMemory: min(o.MaxMemory+int64(o.MaxComponent), MaxMemory),
 		KeepResident: keepResident, Running: o.Running,
 	})
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 // Limits bound one call. A zero field means its default. A call that another call starts has at most the caller's limits:
 // its processor time also counts there, and the wall clock is shared.
 type Limits struct {
-	// Memory bounds the bytes of each linear memory. Default 64 MiB; Options.MaxMemory caps it.
+	// Memory bounds the bytes of each linear memory. Default 64 MiB; Options.MaxMemory caps it. The bytes of a component beyond 32 MiB
+	// are added, so that an image with a large table leaves room to work.
 	Memory int64
 	// CPU is processor time on the guest's thread, of the guest and of the capabilities it calls, and to drop its instance. If it
 	// runs out during an operation, the operation's context ends. When it is gone, no guest of the call or of one that it started
@@ -29,6 +30,9 @@ type Limits struct {
 	// Nesting is how deep tools may call tools. Default 8, at most 64.
 	Nesting int
 }
+
+// maxCounted is how many bytes of a component count towards Limits.Memory.
+const maxCounted = 32 * mib
 
 // The most that a call can have, whatever its limits say.
 const (

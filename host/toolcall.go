@@ -115,7 +115,7 @@ func newToolCall(ctx context.Context, c *Component, r *Request) *toolCall {
 		payer = t
 	}
 	t.room = c.host.validating.For(userOf(r, outer), payer)
-	t.running = running{component: c, request: r, limits: c.host.limits(r, outer), export: c.call, prepare: t.prepare, check: t.checkOutput}
+	t.running = running{component: c, request: r, limits: c.limits(r, outer), export: c.call, prepare: t.prepare, check: t.checkOutput}
 	return t
 }
 

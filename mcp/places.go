@@ -11,8 +11,8 @@ import (
 	"github.com/stilehost/stile/internal/turns"
 )
 
-// maxReading is how many calls of a server may read stored versions at once, and maxTesting how many may test one. A version of 8 MiB
-// takes some 50 MiB while it becomes an answer. A list reads all versions, one after the other, on one of the store's four connections.
+// maxReading is how many calls of a server may read stored versions at once, and maxTesting how many may test one. A version of 16 MiB
+// takes some 100 MiB while it becomes an answer. A list reads all versions, one after the other, on one of the store's four connections.
 const (
 	maxReading = 2
 	maxTesting = 2

@@ -255,7 +255,7 @@ func TestNothingIsWatched(t *testing.T) {
 func TestRealloc(t *testing.T) {
 	m := testImager(t, imageLimits{})
 	base := testBase(t, m)
-	g, err := m.newGuest(t.Context(), base.memory)
+	g, err := m.newGuest(t.Context(), base.memory, m.limits)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -158,7 +158,7 @@ func startBindings(t testing.TB, m *imager, l *linkage, img *image, define func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := m.newGuest(t.Context(), img.memory)
+	g, err := m.newGuest(t.Context(), img.memory, m.limits)
 	if err != nil {
 		t.Fatal(err)
 	}

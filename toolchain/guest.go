@@ -26,7 +26,8 @@ type guest struct {
 	engine  *wasmtime.Instance
 	context int32 // JSContext
 	runtime int32
-	frames  int64         // a function of the prelude, which gives the frames of an error; 0 before it has run
+	frames  int64 // a function of the prelude, which gives the frames of an error; 0 before it has run
+	limits  imageLimits
 	cpu     time.Duration // see limit
 	// onAllocate, if not nil, is called before the engine allocates. arenas are the arenas that layOut made.
 	onAllocate func(runtime, size uint32)
@@ -35,13 +36,13 @@ type guest struct {
 }
 
 // newGuest starts an engine on a copy of memory. The caller closes it.
-func (m *imager) newGuest(ctx context.Context, memory []byte) (*guest, error) {
+func (m *imager) newGuest(ctx context.Context, memory []byte, limits imageLimits) (*guest, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	g := &guest{imager: m, ctx: ctx, store: wasmtime.NewStore(m.engine), linker: wasmtime.NewLinker(m.engine)}
+	g := &guest{imager: m, ctx: ctx, limits: limits, store: wasmtime.NewStore(m.engine), linker: wasmtime.NewLinker(m.engine)}
 	m.ticks.start()
-	g.limit(m.limits.cpu)
+	g.limit(limits.cpu)
 	if err := g.instantiate(memory); err != nil {
 		g.close()
 		return nil, fmt.Errorf("instantiate engine: %w", err)
@@ -55,7 +56,7 @@ func (m *imager) freshGuest(ctx context.Context) (*guest, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.newGuest(ctx, whole.memory)
+	return m.newGuest(ctx, whole.memory, m.limits)
 }
 
 // limit bounds the time that is left to the guest.
@@ -66,7 +67,7 @@ func (g *guest) limit(cpu time.Duration) {
 
 func (g *guest) instantiate(memory []byte) error {
 	pages := len(memory) / wasmPage
-	limit := max(int(g.imager.limits.memory/wasmPage), pages)
+	limit := max(int(g.limits.memory/wasmPage), pages)
 	typ, err := wasmtime.NewMemoryType(uint32(pages), true, uint32(limit), false)
 	if err != nil {
 		return err
@@ -197,7 +198,7 @@ func (g *guest) explain(err error) error {
 			switch name := frames[0].FuncName(); {
 			case name == nil:
 			case *name == host.MemoryTrap:
-				return &limitError{"memory", fmt.Sprintf("%d MiB", g.imager.limits.memory>>20)}
+				return &limitError{"memory", fmt.Sprintf("%d MiB", g.limits.memory>>20)}
 			case *name == host.StackTrap:
 				return &limitError{"stack", fmt.Sprintf("%d KiB", topStack>>10)}
 			}
@@ -222,7 +223,7 @@ func (g *guest) snapshot() []byte {
 func (g *guest) malloc(n int) uint32 {
 	p := uint32(g.call("wasm_malloc", int32(n)))
 	if p == 0 && g.err == nil {
-		g.err = &limitError{"memory", fmt.Sprintf("%d MiB", g.imager.limits.memory>>20)}
+		g.err = &limitError{"memory", fmt.Sprintf("%d MiB", g.limits.memory>>20)}
 	}
 	return p
 }
@@ -279,7 +280,7 @@ func (g *guest) load64(p uint32) int64 {
 // text copies s into new memory, with a zero byte after it.
 func (g *guest) text(s string) int32 {
 	if len(s) >= math.MaxInt32 {
-		g.err = &limitError{"memory", fmt.Sprintf("%d MiB", g.imager.limits.memory>>20)}
+		g.err = &limitError{"memory", fmt.Sprintf("%d MiB", g.limits.memory>>20)}
 		return 0
 	}
 	p := g.malloc(len(s) + 1)

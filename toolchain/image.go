@@ -48,6 +48,26 @@ type imageLimits struct {
 	cpu    time.Duration // default 5 s
 }
 
+const (
+	// largeBundle is the size, in bytes, beyond which a bundle has more time and memory, because it contains tables: 1 s and 8 MiB for each MiB of
+	// it. A table takes some six times its text, and more while it is read.
+	largeBundle = 1 << 20
+	// mostForTables is the most memory, in bytes, that is added for them. What loads components has room for as much.
+	mostForTables = 64 << 20
+)
+
+// of returns the limits of a bundle.
+func (l imageLimits) of(bundle int, large bool) imageLimits {
+	if bundle > largeBundle {
+		l.memory += min(8*uint64(bundle), mostForTables)
+		l.cpu += time.Duration(bundle>>20) * time.Second
+	}
+	if large {
+		l.cpu = max(l.cpu, largeCPU)
+	}
+	return l
+}
+
 // cacheFunc returns what build makes for a kind and key, from a cache if possible. Its result is trusted.
 type cacheFunc func(ctx context.Context, kind, key string, build func() ([]byte, error)) ([]byte, error)
 
@@ -371,14 +391,11 @@ const slackText = `(() => { const all = []; for (let i = 0; i < 100; i++) { cons
 
 // evaluated makes the image of an extension, whose objects are not immortal yet.
 func (m *imager) evaluated(ctx context.Context, base *baseImage, parts [][]byte, descriptor, bundle []byte, name string, large bool, more ...[]byte) (*image, report, error) {
-	g, err := m.newGuest(ctx, base.memory)
+	g, err := m.newGuest(ctx, base.memory, m.limits.of(len(bundle), large))
 	if err != nil {
 		return nil, report{}, err
 	}
 	defer g.close()
-	if large {
-		g.limit(largeCPU)
-	}
 	g.call("qjs_set_max_stack_size", int32(topStack))
 	g.bind(base.bindings, base.roots)
 	g.arenas, g.frames = base.arenas, base.frames

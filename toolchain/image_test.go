@@ -301,7 +301,7 @@ func TestShortCallsCollectNoGarbage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := m.newGuest(t.Context(), img.memory)
+	g, err := m.newGuest(t.Context(), img.memory, m.limits)
 	if err != nil {
 		t.Fatal(err)
 	}

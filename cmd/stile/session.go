@@ -37,6 +37,8 @@ import (
 const (
 	maxEvaluated = toolchain.MaxSource // bytes of a file that is evaluated; the toolchain accepts fewer, with a better message
 	maxComponent = extension.MaxComponent
+	// maxLoaded is the largest component that is loaded: an image of the 128 MiB that the top level of a large source has, and its source.
+	maxLoaded = 144 << 20
 )
 
 // Memory of a command that serves many calls at once. SECURITY.md has the whole sum.
@@ -194,7 +196,7 @@ func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, e
 	}
 	options := host.Options{
 		Instances: 80, WarmInstances: 1, // one call at a time, and the tools it may call
-		MaxMemory: max(o.memory, host.DefaultLimits().Memory), MaxComponent: maxComponent,
+		MaxMemory: max(o.memory, host.DefaultLimits().Memory), MaxComponent: maxLoaded,
 		CacheDir: where.cache, KeyDir: where.keys, Compiler: compiler(), WIT: o.wit, Logger: n.logger, Redact: n.secrets.redact,
 		Wants: capabilities.Builtin.Wants,
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
-	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/jslex"
 	"github.com/stilehost/stile/internal/printable"
 )
@@ -24,8 +23,6 @@ func Check(fsys fs.FS, entry string, manifestTools []string) (derived *Derived, 
 	switch {
 	case !jslex.IsCode(entry):
 		c.add(extension.Problem{File: printable.OneLine(entry), Text: "the entry is neither TypeScript nor JavaScript", Fix: `a file like "tool.ts", or a component (.wasm) of another language`})
-	case errors.Is(err, bounded.ErrTooLarge):
-		c.add(extension.Problem{File: printable.OneLine(entry), Text: fmt.Sprintf("the file has more than %d MiB", extension.MaxSource>>20), Fix: "less"})
 	case err != nil:
 		c.add(unreadable(entry, err))
 	default:

@@ -115,10 +115,10 @@ func TestCheckTree(t *testing.T) {
 		many[fmt.Sprintf("node_modules/f%d", i)] = &fstest.MapFile{}
 	}
 	hasProblems(t, check(many, "a.ts", nil), []string{"the extension has more than 500 files"})
-	large := strings.Repeat(" ", 5<<20)
-	hasProblems(t, check(tree("a.ts", good, "b.bin", large, "c.bin", large), "a.ts", nil), []string{"the files of the extension have more than 8 MiB"})
+	large := strings.Repeat(" ", 9<<20)
+	hasProblems(t, check(tree("a.ts", good, "b.bin", large, "c.bin", large), "a.ts", nil), []string{"the files of the extension have more than 16 MiB"})
 	hasProblems(t, check(tree("a.ts", good, "b.bin", large, "node_modules/x/c.bin", large), "a.ts", nil), nil)
-	hasProblems(t, check(tree("a.ts", large+large), "a.ts", nil), []string{"the files of the extension", "a.ts: the file has more than 8 MiB"})
+	hasProblems(t, check(tree("a.ts", large+large), "a.ts", nil), []string{"the files of the extension", "a.ts: the file has more than 16 MiB"})
 	hasProblems(t, check(tree(), "a.ts", nil), []string{"a.ts: there is no such file"})
 	hasProblems(t, check(tree("a.py", ""), "a.py", nil), []string{"a.py: the entry is neither TypeScript nor JavaScript"})
 }

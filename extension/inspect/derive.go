@@ -55,14 +55,11 @@ func Derive(fsys fs.FS, entry string) (*Derived, error) {
 
 func derive(f *files, entry string) (*Derived, error) {
 	m, err := f.read(entry, extension.MaxSource)
-	switch {
-	case err == nil && len(m.defaults) > 0:
-		return nil, nil
-	case err == nil && len(m.text) > maxDerived:
-		err = bounded.ErrTooLarge
-	}
 	if err != nil {
 		return nil, refuse(unreadable(entry, err))
+	}
+	if len(m.defaults) > 0 {
+		return nil, nil
 	}
 	if p := m.doubtful(); p != nil {
 		return nil, refuse(*p)
@@ -95,7 +92,7 @@ func unreadable(name string, err error) extension.Problem {
 	p := extension.Problem{File: printable.OneLine(name), Text: "the file cannot be read", Fix: "the path of a TypeScript file of the extension"}
 	switch {
 	case errors.Is(err, bounded.ErrTooLarge):
-		p.Text, p.Fix = fmt.Sprintf("the file has more than %d bytes", maxDerived), "less, or data in a JSON file that it imports"
+		p.Text, p.Fix = fmt.Sprintf("the file has more than %d MiB", extension.MaxSource>>20), "less, and read what is larger from a workspace"
 	case errors.Is(err, fs.ErrNotExist):
 		p.Text = "there is no such file"
 	}

@@ -158,7 +158,7 @@ func TestDeriveDefault(t *testing.T) {
 		"export default 1", "export { a as default }", "export { a as 'default' }", "export * as default from './x'", "export default function f(a: any) {}\nexport function g(a) {}",
 		"x = {} / 1; export default 1",
 		"module.exports = require('stile').extension({})", "(function () { exports.default = 1 })()",
-		"export default 1 //" + strings.Repeat(" ", 2*maxDerived),
+		"export default 1 //" + strings.Repeat(" ", extension.MaxSource-100),
 	} {
 		if d, err := Derive(tree("a.ts", text), "a.ts"); d != nil || err != nil {
 			t.Errorf("%s: %v, %v", text, d, err)
@@ -351,7 +351,7 @@ func TestDeriveRefuses(t *testing.T) {
 	refuses(t, tree("a.mjs", "export const f = a => a"), "a.mjs", `a.mjs:1:18: "a" has no type; write a: Type, in parentheses, in a file whose name ends in .ts`)
 	refuses(t, tree("b.ts", ""), "a.ts", "a.ts: there is no such file")
 	refuses(t, tree("b.ts", ""), "../b.ts", "../b.ts: there is no such file")
-	refuses(t, tree("a.ts", strings.Repeat(" ", maxDerived+1)), "a.ts", "a.ts: the file has more than 1048576 bytes")
+	refuses(t, tree("a.ts", strings.Repeat(" ", extension.MaxSource+1)), "a.ts", "a.ts: the file has more than 16 MiB")
 	refuses(t, tree("a.ts", "export function f() {}", "a.tools.ts", ""), "a.ts", "a.tools.ts: this is the name of the module that is made")
 	refuses(t, tree("a\n\u202eb.ts", "export function f(a) {}"), "a\n\u202eb.ts", `a \u202eb.ts:1:19: "a" has no type`)
 }

@@ -13,9 +13,6 @@ import (
 	"github.com/stilehost/stile/internal/jslex"
 )
 
-// maxDerived is the largest file that tools are derived from. Other files have the toolchain's limit.
-const maxDerived = 1 << 20
-
 // files are the modules in which types are looked up. Each is read once.
 type files struct {
 	fsys    fs.FS
@@ -163,7 +160,7 @@ func (f *files) imported(t *typ, i imported) (*declaration, *extension.Problem) 
 	if len(found) > 1 {
 		return refuse(fmt.Sprintf("%s could be any of %d files", quote(i.from), len(found)), "the name of one file of the extension, with its ending")
 	}
-	other, err := f.read(found[0], maxDerived)
+	other, err := f.read(found[0], extension.MaxSource)
 	switch {
 	case err != nil:
 		return refuse(fmt.Sprintf("%s cannot be read: %v", quote(found[0]), err), "the type in this file")

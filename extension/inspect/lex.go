@@ -18,7 +18,7 @@ type token struct {
 }
 
 const (
-	// maxTokens bounds memory. A file of 8 MiB written by people or made by a minifier has half as many.
+	// maxTokens bounds memory. Code of 16 MiB written by people or made by a minifier has as many; long lists of short numbers have more.
 	maxTokens = 4 << 20
 	// maxBrackets is the toolchain's limit of nesting: it refuses deeper code.
 	maxBrackets = 15_000

@@ -202,7 +202,7 @@ func TestReportFiles(t *testing.T) {
 	}
 	want := []Sign{
 		{Place{"a.ts", 1, 19}, "from here on the code may be read wrongly, because of a slash that may be a division or start a regular expression"},
-		{Place{"big.ts", 0, 0}, "larger than 8 MiB"},
+		{Place{"big.ts", 0, 0}, "larger than 16 MiB"},
 		{Place{"d.tsx", 1, 5}, "from here on the code may be read wrongly, because of JSX"},
 	}
 	if !reflect.DeepEqual(r.Unread, want) {

@@ -23,7 +23,7 @@ func TestDiffTakesLittle(t *testing.T) {
 		if !strings.HasPrefix(text, "--- a/a.ts\n+++ b/a.ts\n@@ ") {
 			t.Errorf("%s: got %.60q", name, text)
 		}
-		if took := (ended.TotalAlloc - began.TotalAlloc) >> 20; took > 400 {
+		if took := (ended.TotalAlloc - began.TotalAlloc) >> 20; took > 600 {
 			t.Errorf("%s: it took %d MiB", name, took)
 		}
 	}

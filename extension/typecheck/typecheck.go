@@ -184,16 +184,22 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // Check returns the problems of a source's types, at most 20, as an *extension.ProblemsError. A source that is too complex to check
 // within the limits has that as its problem. Other errors are an *[UnavailableError] and the end of ctx.
+//
+// In a file of 256 KiB and more, rows of tables are not looked at where others have the same type. At most 1 MiB is checked beside them: what comes from
+// larger files has the type any, and Warn names them.
 func (c *Checker) Check(ctx context.Context, r Request) error {
-	files, size := map[string]string{}, 0
+	files := map[string]string{}
 	for name, content := range r.Files {
 		if jslex.IsCode(name) || path.Ext(name) == ".json" {
 			files[name] = string(content)
-			size += len(content)
 		}
 	}
+	left, size := fit(files, r.Entry)
 	if size > maxSource {
-		return tooComplex(r.Entry, fmt.Sprintf("the files have %d KiB, and %d are checked at most", size>>10, maxSource>>10))
+		return &UnavailableError{fmt.Errorf("%s has %d KiB without the rows of its tables, and %d are checked at most", printable.Line(r.Entry), size>>10, maxSource>>10)}
+	}
+	if len(left) > 0 && r.Warn != nil {
+		r.Warn(printable.Line(fmt.Sprintf("%s was not used in the check of types, because it is too large: what comes from there has the type any", printable.Cut(strings.Join(left, ", "), maxText))))
 	}
 	env := toolchain.EnvTypes(r.Bindings, r.Types, r.Vars, r.WIT)
 	if r.AnyBinding {

@@ -185,8 +185,7 @@ declare let a: A[keyof A]; export let b: B[keyof B] = a;`, "types are too comple
 		{"overloads", "declare function f<A, B>(a: (x: A) => B, b: (x: B) => A): (x: A) => B;\nexport const a = " + strings.Repeat("f((x) => ", 600) + "1" + strings.Repeat(", (x) => x)", 600) + ";", "the types are too complex to check: limit reached: stack"},
 		{"nesting", "export const a = " + strings.Repeat("[", 3000) + strings.Repeat("]", 3000) + ";", "the types are too complex to check: limit reached: stack"},
 		{"nested types", "export let a: " + strings.Repeat("{ a: ", 3000) + "1" + strings.Repeat(" }", 3000) + ";", "the types are too complex to check: limit reached: stack"},
-		{"size", "export const a = [" + strings.Repeat("{ a: { b: [1, 'x', { c: 2 }] } },\n", 25_000) + "];", "types are too complex to check: limit reached: cpu (2s)"},
-		{"too large", "//" + strings.Repeat(" ", maxSource), "the types are too complex to check: the files have 1024 KiB, and 1024 are checked at most"},
+		{"size", "export const a = [" + strings.Repeat("{ a: { b: [1, 'x', { c: 2 + 0 }] } },\n", 25_000) + "];", "types are too complex to check: limit reached: cpu (2s)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -35,7 +35,7 @@ const (
 	maxForm = 64 << 10
 	// maxSignIn bounds the form to sign in, which anybody can send. A form takes up to 50 times its bytes when it is read.
 	maxSignIn = 1 << 10
-	// maxReviews is how many reviews are made at a time. One of a source of 8 MiB takes up to 480 MiB.
+	// maxReviews is how many reviews are made at a time. One of a source of 16 MiB takes up to 960 MiB.
 	maxReviews = 1
 )
 
