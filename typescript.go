@@ -4,7 +4,7 @@ package stile
 
 import "embed"
 
-//go:embed capabilities/*/*.ts capabilities/*/sugar.json toolchain/prelude/*.ts toolchain/prelude/parts/*.ts toolchain/node/*.ts
+//go:embed capabilities/*/*.ts capabilities/*/sugar.json toolchain/prelude/*.ts toolchain/prelude/parts/*.ts toolchain/node/*.ts toolchain/node/names.json
 var typeScript embed.FS
 
 // TypeScript returns these files, by their paths in the repository.

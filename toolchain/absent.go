@@ -8,6 +8,7 @@ import (
 	"github.com/evanw/esbuild/pkg/api"
 
 	"github.com/stilehost/stile/internal/jslex"
+	"github.com/stilehost/stile/internal/lazyregexp"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -29,6 +30,7 @@ const (
 
 // absentModule stands for what is not there.
 type absentModule struct {
+	name   string // as it is imported
 	reason string
 	thrown string // the error's code if it is thrown when it is loaded, rather than when it is used
 }
@@ -38,7 +40,7 @@ func (b *bundler) absent(args api.OnResolveArgs, err error) (api.OnResolveResult
 	if b.ctx.Err() != nil {
 		return api.OnResolveResult{}, false
 	}
-	m := absentModule{reason: printable.OneLine(err.Error())}
+	m := absentModule{name: args.Path, reason: printable.OneLine(err.Error())}
 	_, builtin := Builtin(args.Path)
 	switch args.Kind {
 	case api.ResolveJSImportStatement:
@@ -64,7 +66,8 @@ func (b *bundler) absent(args api.OnResolveArgs, err error) (api.OnResolveResult
 }
 
 // code is the module. What it gives out is a function whose properties are functions like it, because code reads them long before it calls them,
-// or extends them. "default" and __esModule are left to the bundler.
+// or extends them. It has the names of the module, because code copies all of them, and those of data have their values. "default" and __esModule are
+// left to the bundler.
 func (m absentModule) code() string {
 	reason, err := json.Marshal(m.reason)
 	if err != nil { // a string has no error
@@ -73,12 +76,24 @@ func (m absentModule) code() string {
 	if m.thrown != "" {
 		return "throw Object.assign(new Error(" + string(reason) + "), { code: \"" + m.thrown + "\" });\nmodule.exports = {};"
 	}
-	return "const reason = " + string(reason) + `;
+	data, names, only, err := absentNames(m.name)
+	if err != nil {
+		data, names = "{}", "[]"
+	}
+	if only {
+		return "module.exports = " + data + ";"
+	}
+	return "const reason = " + string(reason) + ", data = " + data + ", names = " + names + `;
 const part = (path) => {
   const fail = () => { throw new Error(reason + (path && "; the package uses its " + path)); };
-  const get = (target, key) => key === "prototype" ? target.prototype : typeof key === "symbol" || key === "__esModule" ? undefined : part(path ? path + "." + key : key);
+  const target = function () {};
+  if (!path) {
+    for (const name of names) target[name] = part(name);
+    Object.assign(target, data);
+  }
+  const get = (target, key) => key === "prototype" || !path && Object.hasOwn(data, key) ? target[key] : typeof key === "symbol" || key === "__esModule" ? undefined : part(path ? path + "." + key : key);
   const base = new Proxy(Object.create(null), { get });
-  return new Proxy(function () {}, { get, apply: fail, construct: fail, getPrototypeOf: () => base });
+  return new Proxy(target, { get, apply: fail, construct: fail, getPrototypeOf: () => base });
 };
 module.exports = part("");`
 }
@@ -89,6 +104,14 @@ const (
 	requireLater = "__requ0"
 )
 
+// The names that stand for process.versions.node.split and the like in code that reads the version of Node.js without asking whether there is one.
+// It gets that of the oldest one that is maintained. Code that asks gets undefined.
+const (
+	splitVersion = "__splitver0"
+	matchVersion = "__matchver0"
+	nodeVersion  = "20.0.0"
+)
+
 // laterName is the name of laterCode as a module.
 const laterName = "later"
 
@@ -96,8 +119,27 @@ const laterName = "later"
 const laterCode = `const computed = (call, name, code) => Object.assign(new Error(call + "(" + JSON.stringify(String(name)) + "): this name is computed when the code runs, and only what is written as a string is bundled"), { code });
 const imported = async (name) => { throw computed("import", name, "` + importNotFound + `"); };
 const required = (name) => { throw computed("require", name, "` + requireNotFound + `"); };
-export { imported as ` + importLater + `, required as ` + requireLater + ` };
+const split = (...args) => "` + nodeVersion + `".split(...args), match = (...args) => "` + nodeVersion + `".match(...args);
+export { imported as ` + importLater + `, required as ` + requireLater + `, split as ` + splitVersion + `, match as ` + matchVersion + ` };
 `
+
+// ownRequire matches how a module makes a require of its own, by the name that the bundler knows.
+var ownRequire = lazyregexp.New(`\b(?:const|let|var)\s+require\s*=\s*(?:[\w$]+\.)?createRequire\(\s*import\.meta\.url\s*\)[ \t]*;?`)
+
+// plainRequire leaves out such a require, so that the bundler reads its calls. Places in the code stay as they are.
+func plainRequire(text string) string {
+	if !strings.Contains(text, "createRequire") {
+		return text
+	}
+	return ownRequire.ReplaceAllStringFunc(text, func(made string) string {
+		return ";" + strings.Map(func(c rune) rune {
+			if c == '\n' || c == '\r' {
+				return c
+			}
+			return ' '
+		}, made[1:])
+	})
+}
 
 // failLater rewrites calls of import and require that cannot be bundled, so that they fail when they run. It returns the problems that it
 // cannot place.

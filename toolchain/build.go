@@ -25,6 +25,9 @@ import (
 	"github.com/stilehost/stile/internal/absent"
 	"github.com/stilehost/stile/internal/bounded"
 	"github.com/stilehost/stile/internal/cache"
+	"github.com/stilehost/stile/internal/jslex"
+	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/npmspec"
 	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sha256hex"
 )
@@ -380,7 +383,7 @@ func (t *Toolchain) assemble(ctx context.Context, s Source, b *bundled, kind bas
 	}
 	img, used, err := images.extension(ctx, base, parts, descriptor, b.code, host.BundleName, s.Large)
 	if err != nil {
-		return nil, explainImage(err, b.sourceMap)
+		return nil, explainImage(err, b.sourceMap, s.FS)
 	}
 	kept, err := keepSource(s, b)
 	if err != nil {
@@ -476,17 +479,35 @@ func importNames(l *linkage) []string {
 	return names
 }
 
-// explainImage shows the author's lines in what went wrong at the top level.
-func explainImage(err error, sourceMap []byte) error {
+// explainImage shows the author's lines in what went wrong at the top level. files may be nil.
+func explainImage(err error, sourceMap []byte, files fs.FS) error {
 	var thrown *evaluationError
 	var limit *limitError
 	switch {
 	case errors.As(err, &thrown):
 		p := Problem{Text: "top-level code threw " + thrown.Error()}
 		_, p.Fix, _ = absent.Find(thrown.Error())
+		if part, _, ok := absent.FindPart(thrown.Error()); ok && p.Fix == "" {
+			p.Fix = "code or a package that does without " + part
+		}
 		if frames := host.MapStack(sourceMap, thrown.Stack); len(frames) > 0 {
 			at := frames[max(0, slices.IndexFunc(frames, notOurs))]
 			p.File, p.Line, p.Column = at.File, at.Line, at.Column
+			line := lineOf(files, at.File, at.Line)
+			p.Snippet = Snippet(line, at.Column)
+			switch native := nativeOf(files, frames); {
+			case native != "" && absent.IsNative(thrown.Message):
+				p.Text, p.Fix = p.Text+": the package "+native+" needs native code, which an extension cannot run", absent.Native
+			case strings.Contains(thrown.Message, absent.UnboundFiles):
+				p.Fix = "a package that reads no files while it is loaded: top-level code has none"
+			case p.Fix != "":
+			case ofNodeVersion.MatchString(p.Snippet) && ofUndefined.MatchString(thrown.Message), ofRuntime.MatchString(thrown.Message):
+				p.Fix = "a package for browsers or workers: this one asks which Node.js it runs in, and an extension does not run in Node.js"
+			case thrown.Message == "not a function":
+				if part, module := lackedAt(line, at.Column); part != "" {
+					p.Fix = "code or a package that does without " + part + " of node:" + module
+				}
+			}
 		}
 		return &BuildError{[]Problem{p}}
 	case errors.As(err, &limit):
@@ -494,6 +515,64 @@ func explainImage(err error, sourceMap []byte) error {
 	default:
 		return err
 	}
+}
+
+var (
+	ofNodeVersion = lazyregexp.New(`\bprocess\.versions?\b`)
+	ofRuntime     = lazyregexp.New(`(?i)\bnode(?:\.?js)? version\b|\bversion of node\b|\b(?:unknown|unsupported) (?:runtime|platform|environment)\b`)
+	ofUndefined   = lazyregexp.New(`\bof undefined$`)
+)
+
+// nativeOf returns the first package with native code among frames, before those of the author.
+func nativeOf(files fs.FS, frames []host.Frame) string {
+	for _, at := range frames {
+		if notOurs(at) && !npmspec.InPackage(at.File) {
+			break
+		}
+		if name, ok := npmspec.Native(files, at.File); ok {
+			return name
+		}
+	}
+	return ""
+}
+
+var calledName = lazyregexp.New(`^\W{0,2}([\w$]+)`)
+
+// lackedAt returns the name at a column of a line, counted in characters, and the module of node that has it, if what stands in for that lacks it.
+func lackedAt(line string, column int) (part, module string) {
+	text := []rune(line)
+	from := min(max(0, column-1), len(text))
+	for from > 0 && (text[from-1] == '$' || text[from-1] < 128 && jslex.IsWord(byte(text[from-1]))) {
+		from--
+	}
+	m := calledName.FindStringSubmatch(string(text[from:min(len(text), from+100)]))
+	all, err := namesOfNode()
+	if m == nil || err != nil {
+		return "", ""
+	}
+	for _, module := range slices.Sorted(maps.Keys(all)) {
+		if _, there := nodeModules[module]; there && slices.Contains(all[module].Lacks, m[1]) {
+			return m[1], module
+		}
+	}
+	return "", ""
+}
+
+// lineOf is a line of a file, or nothing if it cannot be read.
+func lineOf(files fs.FS, name string, line int) string {
+	if files == nil {
+		return ""
+	}
+	text, err := readAtMost(files, name, MaxSource)
+	if err != nil {
+		return ""
+	}
+	for of := range strings.Lines(string(text)) {
+		if line--; line == 0 {
+			return strings.TrimRight(of, "\r\n")
+		}
+	}
+	return ""
 }
 
 // notOurs reports whether a frame is in a file of the author or of a package, and not in a module that comes with the toolchain.

@@ -28,10 +28,11 @@ var nodeModules = map[string]string{
 	"buffer":              ownNode + "buffer.ts",
 	"console":             ownNode + "console.ts",
 	"crypto":              ownNode + "crypto.ts",
-	"diagnostics_channel": nodeLibs + "nodelibs/browser/diagnostics_channel.js",
+	"diagnostics_channel": ownNode + "diagnostics_channel.ts",
 	"events":              ownNode + "events.ts",
 	"fs":                  ownNode + "fs.ts",
 	"fs/promises":         ownNode + "fs-promises.ts",
+	"module":              ownNode + "module.ts",
 	"os":                  ownNode + "os.ts",
 	"path":                ownNode + "path.ts",
 	"path/posix":          ownNode + "path.ts",
@@ -39,7 +40,7 @@ var nodeModules = map[string]string{
 	"process":             ownNode + "process.ts",
 	"punycode":            nodeLibs + "nodelibs/browser/punycode.js",
 	"querystring":         nodeLibs + "nodelibs/browser/querystring.js",
-	"stream":              nodeLibs + "nodelibs/browser/stream.js",
+	"stream":              ownNode + "stream.ts",
 	"stream/consumers":    ownNode + "stream-consumers.ts",
 	"stream/promises":     ownNode + "stream-promises.ts",
 	"stream/web":          ownNode + "stream-web.ts",
@@ -100,7 +101,7 @@ const requirePrefix = "require:"
 
 // resolveNode finds what one of nodeModules imports, or one of these itself.
 func (b *bundler) resolveNode(args api.OnResolveArgs) (api.OnResolveResult, error) {
-	if strings.HasPrefix(args.Importer, requirePrefix) { // imports the module of the same name
+	if strings.HasPrefix(args.Importer, requirePrefix) || strings.HasPrefix(args.Importer, namedPrefix) { // imports the file of the same module
 		return nodeResult(args.Path), nil
 	}
 	if !strings.HasPrefix(args.Path, ".") {
@@ -130,6 +131,11 @@ func (b *bundler) foundNode(name string, kind api.ResolveKind) api.OnResolveResu
 	if kind == api.ResolveJSRequireCall {
 		return nodeResult(requirePrefix + nodeModules[name])
 	}
+	if names, err := namesOfNode(); err == nil && len(names[name].Lacks)+len(names[name].Data) > 0 {
+		found := nodeResult(namedPrefix + name)
+		found.SideEffects = api.SideEffectsTrue // without this, esbuild leaves out what makes the module ready
+		return found
+	}
 	return nodeResult(nodeModules[name])
 }
 
@@ -142,6 +148,14 @@ func (b *bundler) loadNode(name string) (api.OnLoadResult, error) {
 	if file, ok := strings.CutPrefix(name, requirePrefix); ok {
 		text := fmt.Sprintf("module.exports = require(%q).default;", file)
 		return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS}, nil
+	}
+	if module, ok := strings.CutPrefix(name, namedPrefix); ok {
+		names, err := namesOfNode()
+		if err != nil {
+			return api.OnLoadResult{}, err
+		}
+		text, err := namedCode(module, names[module])
+		return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS}, err
 	}
 	files, err := b.source.node()
 	if err != nil {

@@ -166,12 +166,17 @@ func bundle(ctx context.Context, source Source, program []string) (*bundled, err
 }
 
 func newBundler(source Source, program []string) *bundler {
-	b := &bundler{
-		source: source, program: program, time: maxBundleTime, parsing: make(chan struct{}, 1), files: make(map[string][sha256.Size]byte), unresolved: make(map[string]string), guarded: make(map[string]map[string]bool),
-	}
-	b.stars = stars{said: map[string]map[string]int{}, found: map[string][]string{}, names: map[string]int{}}
-	b.resolver = resolver{files: source.FS, read: b.read, packages: make(map[string]*packageJSON), pages: make(map[string]string)}
+	b := &bundler{source: source, program: program, time: maxBundleTime, parsing: make(chan struct{}, 1)}
+	b.resolver = resolver{files: source.FS, read: b.read, packages: make(map[string]*packageJSON), pages: make(map[string]string), lacking: make(map[string]bool)}
+	b.begin()
 	return b
+}
+
+// begin prepares a run of esbuild.
+func (b *bundler) begin() {
+	b.files, b.unresolved, b.guarded = make(map[string][sha256.Size]byte), make(map[string]string), make(map[string]map[string]bool)
+	b.size, b.extraNesting, b.work, b.loaded, b.flat, b.folding = 0, 0, 0, 0, flatWork{}, folding{}
+	b.stars = stars{said: map[string]map[string]int{}, found: map[string][]string{}, names: map[string]int{}}
 }
 
 // run is what [bundle] promises; it is called once.
@@ -231,6 +236,13 @@ func (b *bundler) bundle(ctx context.Context) ([]api.OutputFile, error) {
 	defer build.Dispose()
 	defer context.AfterFunc(ctx, build.Cancel)() // takes effect between two files
 	result := build.Rebuild()
+	for range maxRetries {
+		if b.outgrown || b.tooMuch != nil || ctx.Err() != nil || !b.noteLacking(result.Errors) {
+			break
+		}
+		b.begin()
+		result = build.Rebuild()
+	}
 	switch {
 	case b.outgrown:
 		return nil, errInside
@@ -240,6 +252,24 @@ func (b *bundler) bundle(ctx context.Context) ([]api.OutputFile, error) {
 		return nil, &BuildError{b.problems(result.Errors)}
 	}
 	return result.OutputFiles, nil
+}
+
+// maxRetries is how often a source is bundled again because files of packages for browsers lack what others import from them.
+const maxRetries = 3
+
+// noMatchingExport is esbuild's message about a name that a file lacks.
+var noMatchingExport = lazyregexp.New(`^No matching export in "` + inSource + `:([^"]+)" for import `)
+
+// noteLacking finds files of packages that lack what others import from them: the package has another file for servers, which has it. It returns false if
+// there are no more of them.
+func (b *bundler) noteLacking(messages []api.Message) bool {
+	more := false
+	for _, m := range messages {
+		if found := noMatchingExport.FindStringSubmatch(m.Text); found != nil && npmspec.InPackage(found[1]) {
+			more = b.resolver.noteLacking(found[1]) || more
+		}
+	}
+	return more
 }
 
 // bundleOutside has the program bundle.
@@ -337,6 +367,7 @@ func (b *bundler) options() api.BuildOptions {
 // gets the same answers from prelude/parts/process.ts.
 var defines = map[string]string{
 	"global": "globalThis", "process.env.NODE_ENV": `"production"`, "process.env.NODE_DEBUG": "undefined", "process.env.READABLE_STREAM": "undefined",
+	"process.versions.node.split": splitVersion, "process.versions.node.match": matchVersion, // of code that does not ask whether this is Node.js
 	"process.platform": `"browser"`, "process.browser": "true", "process.version": `""`,
 	"import.meta.url": `"file:///index.js"`, "import.meta.dirname": `"/"`, "import.meta.filename": `"/index.js"`, "__dirname": `"/"`, "__filename": `"/index.js"`,
 }
@@ -463,6 +494,7 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 		if err := b.stars.load(args.Path, text); err != nil {
 			return api.OnLoadResult{}, fmt.Errorf("%s %w", args.Path, err)
 		}
+		text = plainRequire(text)
 		problems, err := b.computedImports(text, loader)
 		if err != nil {
 			return api.OnLoadResult{}, err

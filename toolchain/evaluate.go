@@ -108,7 +108,7 @@ func (t *Toolchain) assembleEvaluator(ctx context.Context, bindings map[string]s
 		}
 		img, _, err := images.extension(ctx, base, codes, descriptor, []byte(sdk), sdkName, false, more...)
 		if err != nil && packages != nil {
-			err = explainImage(err, packages.sourceMap)
+			err = explainImage(err, packages.sourceMap, nil)
 		}
 		if err != nil {
 			return nil, err

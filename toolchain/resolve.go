@@ -28,6 +28,7 @@ type resolver struct {
 	mu       sync.Mutex
 	packages map[string]*packageJSON // by folder; nil when it has none
 	pages    map[string]string       // by file: what only pages have and the file uses
+	lacking  map[string]bool         // files that lack something that is imported from them
 }
 
 // resolution is the answer to an import.
@@ -68,7 +69,8 @@ type manner struct {
 }
 
 // resolve finds the file that specifier means in the file importer. With require, packages are asked for CommonJS. Packages are taken as for
-// a browser, because that spares them most of node's modules, unless the file for browsers needs a page and the one for servers does not.
+// a browser, because that spares them most of node's modules, unless the file for browsers needs a page and the one for servers does not, or lacks what is
+// imported from it.
 func (r *resolver) resolve(specifier, importer string, require bool) (resolution, error) {
 	server, err := r.isForServers(importer)
 	if err != nil {
@@ -77,6 +79,12 @@ func (r *resolver) resolve(specifier, importer string, require bool) (resolution
 	found, err := r.resolveAs(specifier, importer, manner{require: require, server: server})
 	if err != nil || server || found.empty || !npmspec.InPackage(found.path) {
 		return found, err
+	}
+	if r.isLacking(found.path) {
+		if other, err := r.resolveAs(specifier, importer, manner{require: require, server: true}); err == nil {
+			return other, nil
+		}
+		return found, nil
 	}
 	needs, err := r.needsPage(found.path)
 	if err != nil || needs == "" {
@@ -132,6 +140,21 @@ func (r *resolver) needsPage(name string) (string, error) {
 	defer r.mu.Unlock()
 	r.pages[name] = needs
 	return needs, nil
+}
+
+// noteLacking says that a file lacks something that is imported from it. It returns false if that is known.
+func (r *resolver) noteLacking(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.lacking[name]
+	r.lacking[name] = true
+	return !known
+}
+
+func (r *resolver) isLacking(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lacking[name]
 }
 
 // isForServers reports whether a file has a counterpart for browsers, which needs a page. What such a file imports is for servers too.

@@ -586,7 +586,7 @@ func (b *build) probe(ctx context.Context) ([]extension.Problem, error) {
 			works[t.Tool] = works[t.Tool] || b.written.Tests[i].Passed
 		}
 	}
-	r := trial.Request{Component: b.component, Bindings: b.withDefaults(v.Manifest.Bindings), WASI: v.Manifest.WASI, Vars: v.Manifest.Vars}
+	r := trial.Request{Component: b.component, Bindings: b.withDefaults(v.Manifest.Bindings), WASI: v.Manifest.WASI, Vars: v.Manifest.Vars, Packages: b.source.FS}
 	return trial.Probe(ctx, r, works, inspect.InputNames(v.Files))
 }
 

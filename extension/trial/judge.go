@@ -129,6 +129,9 @@ func (f *failure) place(stack string) {
 		if !ok {
 			continue
 		}
+		if strings.HasPrefix(at.File, "node:") { // what stands in for a module of node
+			continue
+		}
 		packaged := npmspec.InPackage(at.File)
 		if f.file == "" || !packaged {
 			f.file, f.line, f.column = at.File, at.Line, at.Column

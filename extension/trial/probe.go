@@ -166,6 +166,9 @@ func lacking(r Request, err *host.GuestError, input json.RawMessage) *lack {
 		}
 	}
 	if lacked == nil {
+		lacked = cmp.Or(r.native(err.Failure.Message+"\n"+before, stack), uninstalled(err.Failure.Message))
+	}
+	if lacked == nil {
 		name, instead, ok := platform.Find(before)
 		if !ok || !platform.Mentions(err.Failure.Message, name) {
 			return nil
@@ -180,7 +183,7 @@ func lacking(r Request, err *host.GuestError, input json.RawMessage) *lack {
 	}
 	l := &lack{absence: lacked, failure: f, input: input}
 	for line := range strings.Lines(stack) {
-		if at, ok := host.ReadFrame(line); ok {
+		if at, ok := host.ReadFrame(line); ok && !strings.HasPrefix(at.File, "node:") {
 			if npmspec.InPackage(at.File) {
 				l.in = fmt.Sprintf("%s:%d", at.File, at.Line)
 			}
@@ -188,6 +191,38 @@ func lacking(r Request, err *host.GuestError, input json.RawMessage) *lack {
 		}
 	}
 	return l
+}
+
+// native returns what a call lacked if a package could not load its native code: its frames come before those of the author.
+func (r Request) native(message, stack string) *absence {
+	if r.Packages == nil || !platform.IsNative(message) {
+		return nil
+	}
+	for line := range strings.Lines(stack) {
+		at, ok := host.ReadFrame(line)
+		if !ok {
+			continue
+		}
+		if !npmspec.InPackage(at.File) {
+			return nil
+		}
+		if name, ok := npmspec.Native(r.Packages, at.File); ok {
+			return &absence{what: "the package " + name + " needs native code, which an extension cannot run", use: ", in %s", instead: platform.Native}
+		}
+	}
+	return nil
+}
+
+// uninstalled returns what a call lacked if a package asks to install another one, whose name it computes.
+func uninstalled(message string) *absence {
+	name, ok := platform.FindInstall(message)
+	if !ok {
+		return nil
+	}
+	return &absence{
+		what: "a package asks for another one, " + name + ", which is not in the bundle", use: ": %s",
+		instead: "import of that package in the tool's own code, which passes it on if there is an option for that; or a package that does without it",
+	}
 }
 
 // absence is what a call lacked.
@@ -209,8 +244,17 @@ func (r Request) missed(message string, input json.RawMessage) *absence {
 		a.said = ": " + instead
 		return a
 	}
+	if part, module, ok := platform.FindPart(message); ok {
+		return noGlobal(part+" of node:"+module, "code or a package that does without "+part)
+	}
 	if name, instead, ok := platform.Find(message); ok {
 		return noGlobal(name, instead)
+	}
+	if strings.Contains(message, platform.UnboundFiles) && !r.Open {
+		return &absence{
+			what: "the manifest names no files for node:fs", use: ", which %s uses",
+			instead: `"bindings": {"files": {"workspace": {"path": "/", "access": "read-write"}}}, "fs": "files" in the manifest`,
+		}
 	}
 	origin, ok := platform.FindFetch(message)
 	_, host, _ := strings.Cut(origin, "://")

@@ -19,7 +19,7 @@ import (
 
 // probed are tools on packages that use what does not exist, and what is said of them: nothing of those that work with some input, or fail
 // for another reason.
-var probed = []struct{ name, pkg, run, input, want string }{
+var probed = []struct{ name, pkg, run, input, want, json string }{
 	{name: "number", pkg: `export const f = (n) => new Intl.NumberFormat("en-US", { style: "currency", currency: "USD" }).format(n);`, run: `F(input.amount)`, input: `required: ["amount"], properties: { amount: { type: "number" } }`, want: `tool.ts:1: the tool number cannot work, because there is no Intl here, which node_modules/number/index.mjs:1 uses: with the input {"amount":1} it failed with ReferenceError: Intl is not defined`},
 	{name: "defaultlocale", pkg: `const locale = () => new Intl.DateTimeFormat().resolvedOptions().locale; export const f = (d) => locale() + d.getTime();`, run: `F(new Date(input.when))`, input: `required: ["when"], properties: { when: { type: "string" } }`, want: "there is no Intl here"},
 	{name: "member", pkg: `export const f = (d) => new globalThis.Intl.DateTimeFormat("de").format(d);`, run: `F(new Date(0))`, want: "there is no Intl here"},
@@ -45,7 +45,13 @@ export const f = async () => (await instantiate()).exports;`, run: `F()`, want: 
 	{name: "pool", pkg: `import { connect } from "tls"; class Pool { async query(q) { try { return await new Promise((done) => done(connect(5432))); } catch (e) { throw new Error("cannot connect: " + e.message); } } } export const f = (q) => new Pool().query(q);`, run: `F(input.q)`, input: `required: ["q"], properties: { q: { type: "string" } }`, want: `there is no module tls of node here`},
 	{name: "causing", pkg: `import { exec } from "node:child_process"; export const f = () => { try { return exec("ls"); } catch (cause) { throw new Error("cannot list", { cause }); } };`, run: `F()`, want: `there is no module child_process of node here`},
 	{name: "chat", pkg: `export const f = async (text) => (await fetch("https://chat.example.com/api/post", { method: "POST", body: text })).status;`, run: `F(input.text)`, input: `required: ["text"], properties: { text: { type: "string" } }`, want: `the manifest does not ask for the binding network, which fetch of https://chat.example.com needs in node_modules/chat/index.mjs:1: with the input {"text":"a"} it failed with UnboundError`},
+	{name: "ciphers", pkg: `import { getCiphers } from "node:crypto"; export const f = () => getCiphers();`, run: `F()`, want: `there is no getCiphers of node:crypto here`},
+	{name: "addon", json: `, "scripts": {"install": "node-gyp rebuild"}`, pkg: `const load = (name) => { throw new Error("Could not locate the bindings file"); }; export const f = () => load("addon.node");`, run: `F()`, want: `the package addon needs native code, which an extension cannot run, in node_modules/addon/index.mjs:1: with the input {} it failed with Could not locate the bindings file`},
+	{name: "driver", pkg: `const load = (name) => { try { return require(name); } catch { throw new Error("Please install " + name + " manually"); } }; export const f = (n = "sql") => load(n + "lite9");`, run: `F()`, want: `a package asks for another one, sqllite9, which is not in the bundle: node_modules/driver/index.mjs:1`},
+	{name: "ownfiles", pkg: `import { readFileSync } from "node:fs"; export const f = () => readFileSync("/a", "utf8");`, run: `F()`, want: `the manifest names no files for node:fs, which node_modules/ownfiles/index.mjs:1 uses`},
 
+	{name: "addoninput", json: `, "gypfile": true`, pkg: `export const f = (x) => { if (!/^[0-9]{13}$/.test(x)) throw new RangeError("no ISBN"); return x; };`, run: `F(input.isbn)`, input: `required: ["isbn"], properties: { isbn: { type: "string" } }`},
+	{name: "addonoptional", json: `, "gypfile": true`, pkg: `let fast; try { throw new Error("No native build was found"); } catch { fast = (x) => x + 1; } export const f = () => fast(1);`, run: `F()`},
 	{name: "socketcaught", pkg: `import net from "net"; export const f = () => { try { return net.connect(1).toString(); } catch (e) { return "without: " + e.message; } };`, run: `F()`},
 	{name: "socketbefore", pkg: `import net from "net"; export const f = (t) => { let s; try { s = net.connect(1); } catch {} return JSON.parse(t).n; };`, run: `F(input.text)`, input: `required: ["text"], properties: { text: { type: "string" } }`},
 	{name: "socketasked", pkg: `import net from "net"; export const f = (host) => host ? net.connect(1, host) : "none";`, run: `F(input.host)`, input: `properties: { host: { type: "string" } }`},
@@ -85,14 +91,14 @@ func TestProbe(t *testing.T) {
 	var imports, tools strings.Builder
 	for i, p := range probed {
 		files["node_modules/"+p.name+"/index.mjs"] = &fstest.MapFile{Data: []byte(p.pkg)}
-		files["node_modules/"+p.name+"/package.json"] = &fstest.MapFile{Data: []byte(`{"main": "index.mjs"}`)}
+		files["node_modules/"+p.name+"/package.json"] = &fstest.MapFile{Data: []byte(`{"main": "index.mjs"` + p.json + `}`)}
 		fmt.Fprintf(&imports, "import { f as f%d } from %q; ", i, p.name)
 		fmt.Fprintf(&tools, "  %s: { description: \"Tries\", input: { type: \"object\", %s }, run: async (input, env) => %s },\n", p.name, p.input, strings.ReplaceAll(p.run, "F(", fmt.Sprintf("f%d(", i)))
 	}
 	text := imports.String() + "import { extension } from \"stile\"; export default extension({ tools: {\n" + tools.String() + "} });"
 	files["tool.ts"] = &fstest.MapFile{Data: []byte(text)}
 	c := probeOf(t, files)
-	found, err := Probe(t.Context(), Request{Component: c, Bindings: bindings}, map[string]bool{"tested": true, "sockettested": true}, []string{"at"})
+	found, err := Probe(t.Context(), Request{Component: c, Bindings: bindings, Packages: files}, map[string]bool{"tested": true, "sockettested": true}, []string{"at"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -30,6 +31,8 @@ type Request struct {
 	Bindings []extension.Binding
 	// Open says that calls may have other bindings too. [Probe] then takes no call as failed for want of a binding.
 	Open bool
+	// Packages has the folder node_modules of what the component was built from, where [Probe] looks which packages have native code. Default: it does not.
+	Packages fs.FS
 	// WASI says which of Bindings serve WASI.
 	WASI abi.WASI
 	// Vars are those of the manifest. A test gets their defaults, and what it sets.

@@ -22,6 +22,7 @@ func TestFind(t *testing.T) {
 		strings.Repeat("a", 20_000) + " Intl is not defined":                           "",
 		"WebAssembly is not supported in this environment!":                            "WebAssembly",
 		"No valid WebSocket class provided":                                            "WebSocket",
+		"could not find XHR":                                                           "XMLHttpRequest",
 		"Web Crypto API not available":                                                 "crypto.subtle",
 		"a text about WebAssembly and Intl":                                            "",
 		"Intlx is not supported":                                                       "",
@@ -44,6 +45,29 @@ func TestFind(t *testing.T) {
 		name, instead, ok := FindModule(message)
 		if text, _ := Module(name); name != want || ok != (want != "") || ok && instead != text {
 			t.Errorf("%.100s: got %q, %q, %v", message, name, instead, ok)
+		}
+	}
+	for message, want := range map[string]string{
+		"duplexPair" + PartReason("stream"):        "duplexPair stream",
+		"failed: open" + PartReason("fs/promises"): "open fs/promises",
+		PartReason("stream"):                       "",
+		`a of "stream" is not available here`:      "",
+	} {
+		part, module, ok := FindPart(message)
+		if got := strings.TrimSpace(part + " " + module); got != want || ok != (want != "") {
+			t.Errorf("%s: got %q, %v", message, got, ok)
+		}
+	}
+	for message, want := range map[string]string{
+		"Please install sqlite3 package manually": "sqlite3", `you need to install "@a/b" first`: "@a/b", "please install": "", "installed a": "", "Please install the latest": "the",
+	} {
+		if name, ok := FindInstall(message); name != want || ok != (want != "") {
+			t.Errorf("%s: got %q", message, name)
+		}
+	}
+	for message, want := range map[string]bool{"No native build was found": true, "Could not locate the bindings file": true, "no ISBN": false, "alternative": false, strings.Repeat("a", 20_000) + " native": false} {
+		if IsNative(message) != want {
+			t.Errorf("%.100s: want %v", message, want)
 		}
 	}
 	for message, want := range map[string]string{

@@ -19,7 +19,8 @@ export const type = () => "Stile";
 export const uptime = () => 0;
 export const userInfo = () => ({ uid: -1, gid: -1, username: "", homedir: "/", shell: null });
 export const version = () => "";
-export const constants = { signals: {}, errno: {}, priority: {} };
+const signals = Object.fromEntries("HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS".split(" ").map((name, i) => [`SIG${name}`, i + 1]));
+export const constants = { signals, errno: {}, priority: {} };
 export default {
   EOL, devNull, arch, availableParallelism, cpus, endianness, freemem, homedir, hostname, loadavg, machine, networkInterfaces, platform, release, tmpdir, totalmem, type, uptime, userInfo,
   version, constants,

@@ -29,9 +29,11 @@ export function formatWithOptions(_options: object, ...data: unknown[]): string 
 export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => (signal.aborted ? resolve() : signal.addEventListener("abort", () => resolve(), { once: true })));
 }
-export const debug = util.debuglog;
+/** Nothing is logged: there is no environment that asks for it. */
+export const debuglog = (_: string) => /* @__PURE__ */ Object.assign(() => {}, { enabled: false });
+export const debug = debuglog;
 export const isArray = Array.isArray;
-export const { callbackify, debuglog, deprecate, format, inherits, inspect, promisify, _extend, isBoolean, isBuffer, isDate, isError, isFunction, isNull, isNullOrUndefined, isNumber, isObject, isPrimitive, isRegExp, isString, isSymbol, isUndefined, log } = util;
+export const { callbackify, deprecate, format, inherits, inspect, promisify, _extend, isBoolean, isBuffer, isDate, isError, isFunction, isNull, isNullOrUndefined, isNumber, isObject, isPrimitive, isRegExp, isString, isSymbol, isUndefined, log } = util;
 inspect.custom ??= Symbol.for("nodejs.util.inspect.custom");
-Object.assign(util, { TextDecoder, TextEncoder, aborted, debug, formatWithOptions, isDeepStrictEqual, parseArgs, stripVTControlCharacters, styleText, toUSVString, types });
+Object.assign(util, { TextDecoder, TextEncoder, aborted, debug, debuglog, formatWithOptions, isDeepStrictEqual, parseArgs, stripVTControlCharacters, styleText, toUSVString, types });
 export default util;
