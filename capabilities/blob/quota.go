@@ -80,16 +80,23 @@ func (q *Quota) Reserve(n int64) error {
 	return nil
 }
 
-func (q *Quota) full() *abi.Error {
-	return abi.Errorf(abi.CodeExhausted, "%s: %d bytes", q.name, q.limit)
+func (q *Quota) full() error {
+	return &fullError{q, abi.Errorf(abi.CodeExhausted, "%s: %d bytes", q.name, q.limit)}
 }
+
+// fullError says which quota had too few bytes left.
+type fullError struct {
+	quota *Quota
+	err   *abi.Error
+}
+
+func (e *fullError) Error() string { return e.err.Error() }
+func (e *fullError) Unwrap() error { return e.err }
 
 // IsFull reports whether an error of Reserve says that q itself, and not what it is part of or another quota, had too few bytes left.
 func (q *Quota) IsFull(err error) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	e, ok := errors.AsType[*abi.Error](err)
-	return ok && e.Error() == q.full().Error()
+	e, ok := errors.AsType[*fullError](err)
+	return ok && e.quota == q
 }
 
 // AtLeast raises the limit to so many bytes, unless it is higher.

@@ -72,7 +72,7 @@ type denial struct {
 	Operation string `json:"operation"`
 	Reason    string `json:"reason"`
 	Remedy    string `json:"remedy,omitempty"`
-	// moves is set if the entry for the binding in permissions must move into the remedy.
+	// moves is set if an entry for the binding in permissions would have to move into the remedy.
 	moves bool
 }
 
@@ -175,7 +175,7 @@ func (f failure) text() string {
 		}
 		text += "\n" + remedy + " would allow it:\n    " + f.Denial.Remedy
 		if f.Denial.moves {
-			text += fmt.Sprintf("\nMove the entry for %q from permissions into it, because a name is bound in one place.", f.Denial.Binding)
+			text += fmt.Sprintf("\nIf permissions has an entry for %q, move it into this line: a name is bound in one place.", f.Denial.Binding)
 		}
 	}
 	if f.Bind != "" && f.Unbound == "" {

@@ -15,21 +15,28 @@ var popularNames string
 var popular = sync.OnceValue(func() (p struct {
 	names     map[string]bool
 	skeletons map[string]string
+	scopes    map[string]bool // each has one owner, so nobody else can imitate names in it
 },
 ) {
-	p.names, p.skeletons = make(map[string]bool), make(map[string]string)
+	p.names, p.skeletons, p.scopes = make(map[string]bool), make(map[string]string), map[string]bool{typesScope: true}
 	for name := range strings.FieldsSeq(popularNames) {
 		p.names[name] = true
 		p.skeletons[skeleton(name)] = name
+		if scope, _, ok := strings.Cut(name, "/"); ok {
+			p.scopes[scope] = true
+		}
 	}
 	return p
 })
+
+// typesScope is the scope of the declarations that TypeScript's own publisher makes of other packages. They have no code.
+const typesScope = "@types"
 
 // closeName returns a popular name that looks like this one, or nothing.
 func closeName(name string) string {
 	const short = 3 // shorter names are close to each other by chance
 	p := popular()
-	if p.names[name] {
+	if scope, _, scoped := strings.Cut(name, "/"); p.names[name] || scoped && p.scopes[scope] {
 		return ""
 	}
 	if other, ok := p.skeletons[skeleton(name)]; ok && len(name) >= short {

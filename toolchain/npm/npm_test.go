@@ -173,6 +173,7 @@ func TestCloseName(t *testing.T) {
 	for name, want := range map[string]string{
 		"lodahs": "lodash", "loadsh": "lodash", "lodashs": "lodash", "lodas": "lodash", "l0dash": "lodash", "lodash-js": "lodash", "lodashjs": "lodash", "lodash.js": "lodash", "node-lodash": "lodash",
 		"lo-dash": "lodash", "@evil/lodash": "lodash", "zodd": "zod", "zood": "zod", "axois": "axios", "cross-env.js": "cross-env", "crossenv": "cross-env", "babel-code-frame": "@babel/code-frame",
+		"@types/react": "", "@types/lodash": "", "@types/debug": "", "@babel/lodash": "", "react-dom": "", "debug": "", "retry": "",
 		"lodash": "", "zod": "", "axios": "", "date-fns": "", "yaml": "", "my-own-package": "", "stile-helpers": "", "@acme/billing-client": "",
 	} {
 		if got := closeName(name); got != want {
