@@ -46,6 +46,8 @@ type Kind struct {
 	Logs bool
 	// Fixed is set if a call cannot have another binding in place of an approved one, because what it reaches depends on the extension.
 	Fixed bool
+	// Varied is set if the grant of a binding decides which methods it has.
+	Varied bool
 	// Globals are names in a guest's global scope that use the first binding of this interface, such as "Math.random". If
 	// GlobalBinding is set, they use only the binding of that name.
 	Globals       []string

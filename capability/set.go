@@ -59,6 +59,24 @@ func (s Set) names(name func(*Kind) string) []string {
 // Permissions returns the fields of a manifest's short form.
 func (s Set) Permissions() []string { return s.names(func(k *Kind) string { return k.Permission }) }
 
+// PermissionInterface is the interface of the binding that one of these fields makes.
+func (s Set) PermissionInterface(name string) string {
+	return s.find(func(k *Kind) bool { return k.Permission == name }).Interface
+}
+
+// InterfaceIn is the interface of what one binding of a manifest names, also where the binding cannot be read. It is empty if it names none, or
+// one whose methods depend on what cannot be read.
+func (s Set) InterfaceIn(n *jsonform.Node) string {
+	members, _ := n.Value.([]jsonform.Member)
+	if len(members) != 1 {
+		return ""
+	}
+	if k := s.find(func(k *Kind) bool { return k.Parse != nil && k.Name == members[0].Key }); k != nil && !k.Varied {
+		return k.Interface
+	}
+	return ""
+}
+
 // ParsePermission reads one of these fields.
 func (s Set) ParsePermission(r *jsonform.Reader, name string, n *jsonform.Node) Grant {
 	return s.find(func(k *Kind) bool { return k.Permission == name }).ParsePermission(r, n)

@@ -24,8 +24,11 @@ func (r *reader) dependencies(n *jsonform.Node) map[string]string {
 		if problem := npmspec.NameProblem(m.Key); problem != "" {
 			r.FailAt(m.Offset, m.Value.Path(), `the name of an npm package, like "zod" or "@scope/name"`, "%s %s", jsonform.Quote(m.Key), problem)
 		}
-		found[m.Key] = r.versionRange(m.Value)
-		r.next()
+		met := r.Met
+		spec := r.versionRange(m.Value)
+		if r.Next(); r.Met == met {
+			found[m.Key] = spec
+		}
 	}
 	return found
 }

@@ -5,6 +5,7 @@ package extension
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -59,10 +60,63 @@ type ManifestError struct {
 	Instead string
 	// More are the problems after the first, at most 19.
 	More []Problem
-	// Partial has what could be read, to look for problems elsewhere. It is nil if the text is no object. It has bindings and vars only if
-	// all of them could be read: Bound is set then.
+	// Partial has what could be read, to look for problems elsewhere, and Gaps what it lacks. It is nil if the text is no object.
 	Partial *Manifest
-	Bound   bool
+	Gaps    Gaps
+}
+
+// Gaps are what a manifest says in a form that cannot be read. What is missing there is no problem of its own.
+type Gaps struct {
+	// Bindings are names that the extension may bind, with their interfaces. An interface is empty if it is not known.
+	Bindings map[string]string
+	// AnyBinding is set if it may bind any name.
+	AnyBinding bool
+	// Vars is set if it may have any vars, and FS if node's module fs may have files.
+	Vars, FS bool
+	// Tests are the indexes of tests that could not be read.
+	Tests []int
+}
+
+// Bind returns the interfaces of known bindings together with those that the manifest may bind too, and the types of those whose interface is
+// not known, as toolchain.EnvTypes has them.
+func (g *Gaps) Bind(known, types map[string]string) (bindings, all map[string]string) {
+	bindings, all = maps.Clone(known), maps.Clone(types)
+	for name, of := range g.Bindings {
+		if _, ok := bindings[name]; ok || bindings == nil {
+			continue
+		}
+		if bindings[name] = of; of == "" {
+			if all == nil {
+				all = map[string]string{}
+			}
+			all[name] = "any"
+		}
+	}
+	return bindings, all
+}
+
+// VarTypes is [VarTypes] of the vars that could be read. If there may be others, each name is one.
+func (g *Gaps) VarTypes(vars []Var) []string {
+	if g.Vars {
+		return []string{"readonly [name: string]: any;"}
+	}
+	return VarTypes(vars)
+}
+
+// May reports whether a name may be that of a binding that could not be read.
+func (g *Gaps) May(name string) bool {
+	_, ok := g.Bindings[name]
+	return ok || g.AnyBinding
+}
+
+// MayBe reports whether a binding that could not be read may have an interface.
+func (g *Gaps) MayBe(iface string) bool {
+	for _, of := range g.Bindings {
+		if of == iface || of == "" {
+			return true
+		}
+	}
+	return g.AnyBinding
 }
 
 func (e *ManifestError) form() *jsonform.Error {
@@ -109,13 +163,14 @@ func Parse(text []byte) (*Manifest, error) { return ParseWith(capabilities.Built
 
 // ParseWith is [Parse] with other kinds.
 func ParseWith(kinds capability.Set, text []byte) (*Manifest, error) {
-	r := &reader{jsonform.New("manifest", text), kinds, true}
-	m, bound := r.manifest()
+	r := &reader{Reader: jsonform.New("manifest", text), kinds: kinds}
+	r.All = true
+	m := r.manifest()
 	if r.Keep(); len(r.Kept) == 0 {
 		return m, nil
 	}
 	first := r.Kept[0]
-	e := &ManifestError{Path: first.Path, Line: first.Line, Column: first.Column, Message: first.Message, Instead: first.Instead, Partial: m, Bound: bound}
+	e := &ManifestError{Path: first.Path, Line: first.Line, Column: first.Column, Message: first.Message, Instead: first.Instead, Partial: m, Gaps: r.gaps}
 	for _, other := range r.Kept[1:] {
 		e.More = append(e.More, problemOf(other))
 	}
@@ -126,32 +181,41 @@ func ParseWith(kinds capability.Set, text []byte) (*Manifest, error) {
 type reader struct {
 	*jsonform.Reader
 	kinds capability.Set
-	// all is set to read on after a problem.
-	all bool
+	gaps  Gaps
 }
 
-// next begins the next part of a text.
-func (r *reader) next() {
-	if r.all {
-		r.Keep()
+// gap notes a binding that could not be read.
+func (r *reader) gap(name, of string) {
+	if r.gaps.Bindings == nil {
+		r.gaps.Bindings = map[string]string{}
 	}
+	r.gaps.Bindings[name] = of
 }
 
-// manifest reads all parts, also after a problem. bound is set if the bindings and the vars were read without one.
-func (r *reader) manifest() (m *Manifest, bound bool) {
+// manifest reads all parts, also after a problem. It returns nil if the text is no object.
+func (r *reader) manifest() (m *Manifest) {
 	root := r.Parse()
 	if r.Err != nil {
-		return nil, false
+		return nil
 	}
 	members := r.Members(root, exampleManifest)
 	if r.Err != nil {
-		return nil, false
+		return nil
 	}
 	known := []string{"name", "version", "description", "tools", "tags", "permissions", "bindings", "wasi", "fs", "vars", "dependencies", "tests"}
 	fields := map[string]*jsonform.Node{}
 	for _, f := range members {
 		if r.Known(f, known); r.Keep() {
 			fields[f.Key] = f.Value
+			continue
+		}
+		switch jsonform.Nearest(f.Key, known) {
+		case "bindings", "permissions":
+			r.gaps.AnyBinding = true
+		case "vars":
+			r.gaps.Vars = true
+		case "fs":
+			r.gaps.FS = true
 		}
 	}
 	m = &Manifest{}
@@ -168,7 +232,10 @@ func (r *reader) manifest() (m *Manifest, bound bool) {
 		}},
 		{"description", true, func(n *jsonform.Node) { m.Description = r.description(n) }},
 		{"tools", true, func(n *jsonform.Node) {
-			m.Tools = r.names(n, "tool", "create_pr", MaxTools, wordName.MatchString, maxName)
+			met := r.Met
+			if m.Tools = r.names(n, "tool", "create_pr", MaxTools, wordName.MatchString, maxName); !r.Keep() || r.Met > met {
+				m.Tools = nil // a name that cannot be read may be that of any tool
+			}
 		}},
 		{"tags", false, func(n *jsonform.Node) {
 			m.Tags = r.names(n, "tag", "issue-tracker", maxTags, extensionName.MatchString, maxTag)
@@ -183,31 +250,28 @@ func (r *reader) manifest() (m *Manifest, bound bool) {
 		}
 		r.Keep()
 	}
-	before := r.Met
 	m.Bindings = r.bindings(fields["permissions"], fields["bindings"])
 	r.Keep()
 	if n := fields["vars"]; n != nil {
-		m.Vars = r.vars(n)
-		r.Keep()
+		met := r.Met
+		if m.Vars = r.vars(n); !r.Keep() || r.Met > met {
+			m.Vars, r.gaps.Vars = nil, true
+		}
 	}
-	if bound = r.Met == before; bound {
-		r.passes(fields["bindings"], m.Bindings)
-		r.Keep()
-	} else {
-		m.Bindings, m.Vars = nil, nil // some have no grant
-	}
-	if n := fields["wasi"]; n != nil && bound {
+	r.passes(fields["bindings"], m.Bindings)
+	r.Keep()
+	if n := fields["wasi"]; n != nil {
 		m.WASI = r.wasi(n, m.Bindings)
 		r.Keep()
 	}
-	if n := fields["fs"]; n != nil && bound {
+	if n := fields["fs"]; n != nil {
 		m.FS = r.served(n, m.Bindings, abi.WorkspaceInterface, "notes")
-		r.Keep()
+		r.gaps.FS = !r.Keep()
 	}
-	if n := fields["tests"]; n != nil && bound && len(m.Tools) > 0 {
+	if n := fields["tests"]; n != nil {
 		m.Tests = r.tests(n, m)
 	}
-	return m, bound
+	return m
 }
 
 // ReadBindings reads the short form and the long form of bindings. Either may be nil. It is meant for an operator's files, which use
@@ -259,27 +323,54 @@ func (r *reader) names(n *jsonform.Node, what, example string, most int, form fu
 			r.Fail(item, fmt.Sprintf("each %s once", what), "the %s %s is here twice", what, jsonform.Quote(name))
 		}
 		names = append(names, name)
+		r.Next()
 	}
 	slices.Sort(names)
 	return names
 }
 
-// bindings reads the short form and the long form into one list.
+// bindings reads the short form and the long form into one list. With r.All, it leaves out those that have a problem: they are gaps.
 func (r *reader) bindings(short, long *jsonform.Node) []Binding {
 	var all []Binding
-	add := func(n *jsonform.Node, b Binding) {
-		if find(all, b.Name) >= 0 {
-			r.Fail(n, "it under another name, or in one place only", "the binding %s is also made by permissions", jsonform.Quote(b.Name))
+	// read reads one binding. may are the names that it has in the code, and of its interface, if known.
+	read := func(n *jsonform.Node, name string, grant func() capability.Grant, of string, may ...string) {
+		met := r.Met
+		b := Binding{Name: name, Grant: grant()}
+		if find(all, name) >= 0 {
+			r.Fail(n, "it under another name, or in one place only", "the binding %s is also made by permissions", jsonform.Quote(name))
 		}
-		all = append(all, b)
+		if r.Next(); r.Met == met {
+			all = append(all, b)
+			return
+		}
+		for _, name := range may {
+			r.gap(name, of)
+		}
 	}
+	permissions := r.kinds.Permissions()
 	if short != nil {
-		known := r.Fields(short, `{"network": ["api.example.com"], "workspace": "read"}`, r.kinds.Permissions())
-		r.next()
-		for _, name := range r.kinds.Permissions() {
+		known := r.Fields(short, `{"network": ["api.example.com"], "workspace": "read"}`, permissions)
+		if _, ok := short.Value.([]jsonform.Member); !ok {
+			r.gaps.AnyBinding = true
+		}
+		r.Next()
+		for name := range known {
+			if slices.Contains(permissions, name) {
+				continue
+			}
+			if near := jsonform.Nearest(name, permissions); near != "" {
+				r.gap(near, r.kinds.PermissionInterface(near))
+				continue
+			}
+			for _, one := range permissions { // any of them may be meant
+				if known[one] == nil {
+					r.gap(one, r.kinds.PermissionInterface(one))
+				}
+			}
+		}
+		for _, name := range permissions {
 			if n := known[name]; n != nil {
-				add(n, Binding{Name: name, Grant: r.kinds.ParsePermission(r.Reader, name, n)})
-				r.next()
+				read(n, name, func() capability.Grant { return r.kinds.ParsePermission(r.Reader, name, n) }, r.kinds.PermissionInterface(name), name)
 			}
 		}
 	}
@@ -287,19 +378,29 @@ func (r *reader) bindings(short, long *jsonform.Node) []Binding {
 		members := r.Members(long, `{"notes": {"workspace": {"path": "/notes"}}}`)
 		if n := len(all) + len(members); n > maxBindings {
 			r.Fail(long, fmt.Sprintf("at most %d", maxBindings), "there are %d bindings", n)
+		}
+		if r.Err != nil {
+			r.gaps.AnyBinding = true
 			return nil
 		}
 		for _, m := range members {
-			if problem := bindingNameProblem(m.Key); problem != "" {
-				r.FailAt(m.Offset, m.Value.Path(), `a lower-case name, like "notes"`, "%s %s", jsonform.Quote(m.Key), problem)
-			}
-			add(m.Value, Binding{Name: m.Key, Grant: r.kinds.Parse(r.Reader, m.Value)})
-			r.next()
+			read(m.Value, m.Key, func() capability.Grant {
+				if problem := bindingNameProblem(m.Key); problem != "" {
+					r.FailAt(m.Offset, m.Value.Path(), `a lower-case name, like "notes"`, "%s %s", jsonform.Quote(m.Key), problem)
+					r.Next()
+				}
+				return r.kinds.Parse(r.Reader, m.Value)
+			}, r.kinds.InterfaceIn(m.Value), m.Key, wordOf(m.Key))
 		}
 	}
 	sortBindings(all)
 	return all
 }
+
+// wordOf is the name of a binding that was probably meant by another one.
+func wordOf(name string) string { return strings.ToLower(notWord.ReplaceAllString(name, "_")) }
+
+var notWord = lazyregexp.New(`[^A-Za-z0-9_]+`)
 
 // passes checks that the bindings which a binding passes on are there, and do not pass on others themselves.
 func (r *reader) passes(long *jsonform.Node, all []Binding) {
@@ -308,18 +409,21 @@ func (r *reader) passes(long *jsonform.Node, all []Binding) {
 	}
 	for _, m := range r.Members(long, "{}") {
 		at := find(all, m.Key)
+		if at < 0 {
+			continue
+		}
 		g, ok := all[at].Grant.(capability.Passer)
 		if !ok {
 			continue
 		}
 		for _, name := range g.Passes() {
-			var there bool
+			there := r.gaps.May(name)
 			var passer capability.Passer
 			if i := find(all, name); i >= 0 {
 				there = true
 				passer, _ = all[i].Grant.(capability.Passer)
 			} else {
-				there = find(Defaults(r.kinds), name) >= 0
+				there = there || find(Defaults(r.kinds), name) >= 0
 			}
 			switch {
 			case !there:
@@ -327,6 +431,7 @@ func (r *reader) passes(long *jsonform.Node, all []Binding) {
 			case passer != nil:
 				r.Fail(m.Value, "the names of other bindings", "the binding %s passes on %s, which cannot be passed on", jsonform.Quote(m.Key), jsonform.Quote(name))
 			}
+			r.Next()
 		}
 	}
 }

@@ -65,6 +65,17 @@ type ProblemsError struct {
 	Cause error
 }
 
+// And returns an error with the problems of both, of the stage of e. Either may be nil, and then it is the other.
+func (e *ProblemsError) And(other *ProblemsError) *ProblemsError {
+	switch {
+	case e == nil:
+		return other
+	case other == nil:
+		return e
+	}
+	return &ProblemsError{Stage: e.Stage, Problems: slices.Concat(e.Problems, other.Problems), Cause: e.Cause}
+}
+
 // Unwrap returns the cause.
 func (e *ProblemsError) Unwrap() error { return e.Cause }
 

@@ -50,31 +50,43 @@ const (
 	exampleTest = `{"tool": "add", "input": {"a": 1}, "expect": 2}`
 )
 
-// tests reads the tests of a manifest. m already has the tools and bindings.
+// tests reads the tests of a manifest. Those with a problem are gaps. m already has the tools and bindings.
 func (r *reader) tests(n *jsonform.Node, m *Manifest) []Test {
 	var tests []Test
 	for _, item := range r.Items(n, MaxTests, "["+exampleTest+"]") {
+		met := r.Met
 		tests = append(tests, r.test(item, m))
-		r.next()
+		if r.Next(); r.Met > met {
+			r.gaps.Tests = append(r.gaps.Tests, len(tests)-1)
+		}
 	}
 	return tests
 }
 
 func (r *reader) test(n *jsonform.Node, m *Manifest) Test {
 	fields := r.Fields(n, exampleTest, []string{"name", "tool", "input", "expect", "error", "env", "vars"}, "tool", "input")
-	if r.Err != nil {
+	if _, ok := n.Value.([]jsonform.Member); !ok {
 		return Test{}
 	}
-	t := Test{Tool: r.Text(fields["tool"], `"add"`), Input: capability.JSON(fields["input"].Plain())}
-	if r.Err == nil && !slices.Contains(m.Tools, t.Tool) {
-		instead := "one of tools"
-		if near := jsonform.Nearest(t.Tool, m.Tools); near != "" {
-			instead = jsonform.Quote(near)
+	r.Next()
+	var t Test
+	if input := fields["input"]; input != nil {
+		t.Input = capability.JSON(input.Plain())
+	}
+	if tool := fields["tool"]; tool != nil {
+		t.Tool = r.Text(tool, `"add"`)
+		if r.Err == nil && len(m.Tools) > 0 && !slices.Contains(m.Tools, t.Tool) {
+			instead := "one of tools"
+			if near := jsonform.Nearest(t.Tool, m.Tools); near != "" {
+				instead = jsonform.Quote(near)
+			}
+			r.Fail(tool, instead, "%s is not among the tools", jsonform.Quote(t.Tool))
 		}
-		r.Fail(fields["tool"], instead, "%s is not among the tools", jsonform.Quote(t.Tool))
+		r.Next()
 	}
 	if name := fields["name"]; name != nil {
 		t.Name = r.prose(name, "name of the test", `"adds two numbers"`, maxTestName)
+		r.Next()
 	}
 	switch expect, failure := fields["expect"], fields["error"]; {
 	case (expect == nil) == (failure == nil):
@@ -84,8 +96,10 @@ func (r *reader) test(n *jsonform.Node, m *Manifest) Test {
 	default:
 		t.Error = r.failure(failure)
 	}
+	r.Next()
 	if env := fields["env"]; env != nil {
 		t.Env = r.testEnv(env, m)
+		r.Next()
 	}
 	if vars := fields["vars"]; vars != nil {
 		t.Vars = r.testVars(vars, m)
@@ -111,6 +125,11 @@ func (r *reader) testEnv(n *jsonform.Node, m *Manifest) map[string]json.RawMessa
 	names := make([]string, len(all))
 	for i, b := range all {
 		names[i] = b.Name
+	}
+	for _, member := range r.Members(n, `{"notes": {}}`) {
+		if r.gaps.May(member.Key) {
+			names = append(names, member.Key) // what it answers is not known
+		}
 	}
 	for name, value := range r.Fields(n, `{"notes": {}}`, names) {
 		env[name] = capability.JSON(value.Plain())

@@ -39,7 +39,7 @@ func (r *reader) wasi(n *jsonform.Node, all []Binding) (w abi.WASI) {
 // served reads the name of a binding of an interface.
 func (r *reader) served(n *jsonform.Node, all []Binding, iface, example string) string {
 	name := r.Text(n, fmt.Sprintf("%q", example))
-	if r.Err != nil {
+	if r.Err != nil || r.gaps.May(name) {
 		return name
 	}
 	has := ""

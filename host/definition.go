@@ -71,14 +71,14 @@ func compare(approved, now []abi.Definition) error {
 	was, is := byName(approved), byName(now)
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		if d, ok := is[name]; !ok {
-			return &DefinitionError{name, "was approved, but the component no longer has it"}
+			return &DefinitionError{Tool: name, Reason: "was approved, but the component no longer has it"}
 		} else if !reflect.DeepEqual(d, was[name]) {
-			return &DefinitionError{name, "differs from its approved description"}
+			return &DefinitionError{Tool: name, Reason: "differs from its approved description"}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(is)) {
 		if _, ok := was[name]; !ok {
-			return &DefinitionError{name, "was not approved"}
+			return &DefinitionError{Tool: name, Reason: "was not approved"}
 		}
 	}
 	return nil
@@ -179,35 +179,54 @@ func newDefinitionSet(definitions []abi.Definition) (set *definitionSet, err err
 		}
 	}()
 	if len(definitions) > maxTools {
-		return nil, &DefinitionError{"", fmt.Sprintf("%d tools, more than %d", len(definitions), maxTools)}
+		return nil, &DefinitionError{Reason: fmt.Sprintf("%d tools, more than %d", len(definitions), maxTools)}
 	}
 	set = &definitionSet{definitions: slices.Clone(definitions), schemas: map[string]*schema.Schema{}, promises: map[string]*schema.Schema{}}
 	compiler := schema.NewCompiler()
-	for i, d := range set.definitions {
-		name := printable.Short(d.Name, 64)
-		refuse := func(reason string) error { return &DefinitionError{name, reason} }
-		if !toolName.MatchString(d.Name) {
-			return nil, refuse("its name must be letters, digits, '_', '.' or '-', at most 64, beginning with a letter")
+	var problems []*DefinitionError
+	var usable []abi.Definition
+	for i := range set.definitions {
+		before := len(problems)
+		for _, reason := range set.add(compiler, i) {
+			problems = append(problems, &DefinitionError{Tool: printable.Short(definitions[i].Name, 64), Reason: reason})
 		}
-		if set.schemas[d.Name] != nil {
-			return nil, refuse("two tools have this name")
+		if len(problems) >= abi.MaxProblems {
+			break
 		}
-		if len(d.Description) > maxDescription {
-			return nil, refuse("its description has more than " + printable.Size(maxDescription))
-		}
-		set.definitions[i].Description = printable.Text(d.Description)
-		input, err := compiler.Compile(d.InputSchema)
-		if err != nil {
-			return nil, refuse("input schema: " + printable.Short(err.Error(), 4*kib))
-		}
-		set.schemas[d.Name] = input
-		if d.OutputSchema != nil {
-			if set.promises[d.Name], err = compiler.Compile(*d.OutputSchema); err != nil {
-				return nil, refuse("output schema: " + printable.Short(err.Error(), 4*kib))
-			}
+		if len(problems) == before {
+			usable = append(usable, set.definitions[i])
 		}
 	}
+	if len(problems) > 0 {
+		problems[0].More, problems[0].Usable = problems[1:min(len(problems), abi.MaxProblems)], usable
+		return nil, problems[0]
+	}
 	return set, nil
+}
+
+// add compiles the schemas of definition i, and returns what is wrong with it.
+func (s *definitionSet) add(compiler *schema.Compiler, i int) (reasons []string) {
+	d := s.definitions[i]
+	refuse := func(reason string) { reasons = append(reasons, reason) }
+	switch {
+	case !toolName.MatchString(d.Name):
+		return []string{"its name must be letters, digits, '_', '.' or '-', at most 64, beginning with a letter"}
+	case s.schemas[d.Name] != nil:
+		return []string{"two tools have this name"}
+	case len(d.Description) > maxDescription:
+		return []string{"its description has more than " + printable.Size(maxDescription)}
+	}
+	s.definitions[i].Description = printable.Text(d.Description)
+	var err error
+	if s.schemas[d.Name], err = compiler.Compile(d.InputSchema); err != nil {
+		refuse("input schema: " + printable.Short(err.Error(), 4*kib))
+	}
+	if d.OutputSchema != nil {
+		if s.promises[d.Name], err = compiler.Compile(*d.OutputSchema); err != nil {
+			refuse("output schema: " + printable.Short(err.Error(), 4*kib))
+		}
+	}
+	return reasons
 }
 
 func (s *definitionSet) names() []string {

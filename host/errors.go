@@ -155,6 +155,10 @@ func (e *LoadError) Error() string {
 type DefinitionError struct {
 	Tool   string
 	Reason string
+	// More are the problems after the first, at most 19, and Usable are the definitions of the tools without a problem. Both are empty where
+	// approved definitions differ.
+	More   []*DefinitionError
+	Usable []abi.Definition
 }
 
 func (e *DefinitionError) Error() string { return fmt.Sprintf("tool %q: %s", e.Tool, e.Reason) }

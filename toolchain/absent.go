@@ -9,6 +9,7 @@ import (
 
 	"github.com/stilehost/stile/internal/jslex"
 	"github.com/stilehost/stile/internal/lazyregexp"
+	"github.com/stilehost/stile/internal/npmspec"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -20,7 +21,7 @@ import (
 //   - require and import() of a computed name.
 //
 // Top-level code that runs into one throws while the image is made, which is a problem of the draft. The source's own code imports nothing that
-// is not there, except a package by require within try.
+// is not there, except a package by require within try, and with Source.Absent.
 
 // The codes of errors that a missing module has in Node.js, for which packages ask before they do without it.
 const (
@@ -30,25 +31,29 @@ const (
 
 // absentModule stands for what is not there.
 type absentModule struct {
-	name   string // as it is imported
-	reason string
-	thrown string // the error's code if it is thrown when it is loaded, rather than when it is used
+	name    string // as it is imported
+	partial bool   // for Source.Absent: calls give more of it, so that top-level code goes on
+	reason  string
+	thrown  string // the error's code if it is thrown when it is loaded, rather than when it is used
 }
 
-// absent returns what stands for an import of a package that was not resolved. It returns false if the import is a problem of the build.
+// leaves reports whether a file may import what is not there.
+func (b *bundler) leaves(importer string) bool { return b.source.Absent || npmspec.InPackage(importer) }
+
+// absent returns what stands for an import that was not resolved. It returns false if the import is a problem of the build.
 func (b *bundler) absent(args api.OnResolveArgs, err error) (api.OnResolveResult, bool) {
 	if b.ctx.Err() != nil {
 		return api.OnResolveResult{}, false
 	}
-	m := absentModule{name: args.Path, reason: printable.OneLine(err.Error())}
+	m := absentModule{name: args.Path, partial: b.source.Absent, reason: printable.OneLine(err.Error())}
 	_, builtin := Builtin(args.Path)
 	switch args.Kind {
 	case api.ResolveJSImportStatement:
-		if !builtin {
+		if !builtin && !b.source.Absent {
 			return api.OnResolveResult{}, false
 		}
 	case api.ResolveJSRequireCall:
-		if !builtin || b.isGuarded(args) {
+		if !builtin && !b.source.Absent || b.isGuarded(args) {
 			m.thrown = requireNotFound
 		}
 	case api.ResolveJSDynamicImport:
@@ -76,6 +81,9 @@ func (m absentModule) code() string {
 	if m.thrown != "" {
 		return "throw Object.assign(new Error(" + string(reason) + "), { code: \"" + m.thrown + "\" });\nmodule.exports = {};"
 	}
+	if m.partial {
+		return partialModule
+	}
 	data, names, only, err := absentNames(m.name)
 	if err != nil {
 		data, names = "{}", "[]"
@@ -97,6 +105,13 @@ const part = (path) => {
 };
 module.exports = part("");`
 }
+
+// partialModule stands for a module that is not there in a source with Absent. What is made of it is no JSON, so no schema has a part that is not known.
+const partialModule = `const fail = () => { throw new Error("a part of this is not there"); };
+const get = (target, key) => key === "toJSON" ? fail : key === "prototype" ? target.prototype : typeof key === "symbol" || key === "__esModule" || key === "then" ? undefined : part;
+const base = new Proxy(Object.create(null), { get });
+const part = new Proxy(function () {}, { get, apply: () => part, construct: () => part, getPrototypeOf: () => base });
+module.exports = part;`
 
 // The names that stand for import and require in calls of computed names. They are as long, so that places in the code stay as they are.
 const (

@@ -1,6 +1,7 @@
 package toolchain_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -133,5 +134,58 @@ func TestNoBindings(t *testing.T) {
 		if slices.ContainsFunc(imports, func(i host.Import) bool { return strings.Contains(i.Name, "/kv@") }) != test.imported {
 			t.Errorf("bindings %s: kv is imported: %t, want %t", name, !test.imported, test.imported)
 		}
+	}
+}
+
+// A source with Absent is built although parts of it are missing, so that the rest can be seen: what is not there gives more of itself, and tools
+// that extension() refuses say why.
+func TestSourceWithAbsent(t *testing.T) {
+	_, tools := newToolchain(t, host.Options{})
+	files := fstest.MapFS{"tool.ts": {Data: []byte(`import { extension, file, DeniedError } from "stile";
+import gone, { part, Base } from "./gone";
+import { z } from "no-such-package";
+import net from "node:net";
+const schema = z.object({ a: z.string().optional() }), made = new part.Thing(gone);
+class Own extends Base { own = net.connect(made) }
+new Own();
+const later = () => require(["a", "b"].join("/"));
+export default extension({ tools: {
+  good: { description: "Good", run: () => [schema, file, DeniedError] },
+  bad: { description: "", run: () => 1 },
+  "Bad name": { description: "Bad", run: () => 1 },
+} });`)}}
+	source := toolchain.Source{FS: files, Entry: "tool.ts"}
+	if _, err := tools.Build(t.Context(), source); !errors.As(err, new(*toolchain.BuildError)) {
+		t.Fatalf("got %v", err)
+	}
+	source.Absent = true
+	c, err := tools.Build(t.Context(), source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	described, err := c.Tools(t.Context())
+	if err != nil || len(described) != 3 {
+		t.Fatal(described, err)
+	}
+	for i, want := range []string{"", "tools.bad.description: text is wanted", "tools.Bad name: a tool's name is made of"} {
+		if why, refused := toolchain.RefusedTool(described[i]); refused != (want != "") || refused && !strings.HasPrefix(why, want) {
+			t.Errorf("%s: %q", described[i].Name, why)
+		}
+	}
+	// What is made of it is in no schema.
+	files["tool.ts"].Data = []byte(`import { extension } from "stile";
+import { z } from "no-such-package";
+export default extension({ tools: { get: { description: "Gets", input: { type: "object", properties: z.properties, required: ["a"], additionalProperties: false }, run: () => 1 } } });`)
+	if c, err = tools.Build(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	described, err = c.Tools(t.Context())
+	if err != nil || len(described) != 1 {
+		t.Fatal(described, err)
+	}
+	if why, refused := toolchain.RefusedTool(described[0]); why != "" || !refused {
+		t.Errorf("got %q, %s", why, described[0].InputSchema)
 	}
 }

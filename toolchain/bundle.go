@@ -144,6 +144,37 @@ export const content = (...parts) => ({
 });
 `
 
+// partialSDK is the module of a source with Absent. A tool that extension() refuses does not hide the others: its definition says why.
+var partialSDK = strings.Replace(sdk, "{ extension, ", "{ ", 1) + `export const extension = (given) => {
+  const tools = {};
+  for (const [name, tool] of Object.entries(given.tools)) {
+    try {
+      sdk.extension({ tools: { [name]: tool } });
+      tools[name] = tool;
+    } catch (error) {
+      const known = /^[a-z][a-z0-9_]{0,63}$/.test(name) ? name : "unnamed_" + Object.keys(tools).length;
+      let why = error.message;
+      try {
+        JSON.stringify(tool);
+      } catch {
+        why = ""; // a part of it is not there
+      }
+      tools[known] = { description: "` + refusedTool + `" + why, run() {} };
+    }
+  }
+  return sdk.extension({ ...given, tools });
+};
+`
+
+// refusedTool begins the description of a tool that extension() refused.
+const refusedTool = "stile refused this tool: "
+
+// RefusedTool returns why extension() refused a tool, for a definition of a component that was made with Source.Absent. It is empty if that may
+// follow from what is not there.
+func RefusedTool(d abi.Definition) (why string, refused bool) {
+	return strings.CutPrefix(d.Description, refusedTool)
+}
+
 // loaders say what each kind of file is.
 var loaders = map[string]api.Loader{
 	".ts": api.LoaderTS, ".mts": api.LoaderTS, ".cts": api.LoaderTS, ".tsx": api.LoaderTSX,
@@ -274,7 +305,7 @@ func (b *bundler) noteLacking(messages []api.Message) bool {
 
 // bundleOutside has the program bundle.
 func (b *bundler) bundleOutside(ctx context.Context) ([]api.OutputFile, error) {
-	a, err := outside(ctx, b.program, order{Entry: b.source.Entry, Imports: b.imported != nil}, b.source)
+	a, err := outside(ctx, b.program, order{Entry: b.source.Entry, Imports: b.imported != nil, Absent: b.source.Absent}, b.source)
 	if err != nil {
 		return nil, err
 	}
@@ -413,7 +444,7 @@ func (b *bundler) onResolve(args api.OnResolveArgs) (api.OnResolveResult, error)
 	if b.noteImport(args.Path, args.Importer) && err != nil {
 		return api.OnResolveResult{Path: args.Path, External: true}, nil
 	}
-	if err != nil && npmspec.InPackage(args.Importer) {
+	if err != nil && b.leaves(args.Importer) {
 		if absent, ok := b.absent(args, err); ok {
 			return absent, nil
 		}
@@ -452,6 +483,9 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 	switch args.Namespace {
 	case inSDK:
 		text := sdk
+		if b.source.Absent {
+			text = partialSDK
+		}
 		return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS}, nil
 	case inNode:
 		return b.loadNode(args.Path)
@@ -499,7 +533,7 @@ func (b *bundler) onLoad(args api.OnLoadArgs) (api.OnLoadResult, error) {
 		if err != nil {
 			return api.OnLoadResult{}, err
 		}
-		if npmspec.InPackage(args.Path) {
+		if b.leaves(args.Path) {
 			text, problems = failLater(text, problems)
 		}
 		b.noteGuards(args.Path, text)

@@ -85,6 +85,7 @@ type order struct {
 	Entry     string
 	Imports   bool // are looked for
 	Node      bool // the files of nodeModules are there
+	Absent    bool // as in Source
 	Program   *Program
 	SourceMap api.SourceMap
 }
@@ -149,7 +150,7 @@ func carryOut(in io.Reader, out io.Writer) error {
 		r, err = o.Program.transformInside(o.SourceMap)
 		a.Code, a.Map = r.Code, r.Map
 	} else {
-		source := Source{FS: r, Entry: o.Entry, Large: true}
+		source := Source{FS: r, Entry: o.Entry, Large: true, Absent: o.Absent}
 		if o.Node {
 			source.node = func() (fs.FS, error) { return &remote{wire: r.wire, node: true}, nil }
 		}

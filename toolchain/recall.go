@@ -45,7 +45,7 @@ func (t *Toolchain) bundleOnce(ctx context.Context, s Source) (*bundled, error) 
 		return nodeFiles(modules), err
 	}
 	entry, err := readAtMost(s.FS, s.Entry, MaxSource)
-	if t.cache == nil || program() == "" || err != nil {
+	if t.cache == nil || program() == "" || err != nil || s.Absent {
 		return bundle(ctx, s, t.bundler)
 	}
 	key := sha256hex.Of([]byte(program() + "\n" + sha256hex.Of([]byte(s.Entry)) + sha256hex.Of(entry)))

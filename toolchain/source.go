@@ -30,6 +30,9 @@ type Source struct {
 	// Found is the result of [FindImports] for FS and Entry, if it was called. If the source imports only its own files, Found also
 	// has its bundle, which is not made again.
 	Found *Imports
+	// Absent lets the source's own files import what is not there: it fails when it is used. That is for looking at the rest of a source with
+	// such a problem.
+	Absent bool
 	// Large is for your own program, such as a compiler: its top level may take a minute instead of 5 s.
 	Large bool
 

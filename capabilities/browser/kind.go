@@ -94,6 +94,7 @@ func readPermission(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 			r.Fail(item, `a host, like "docs.example.com" or "*.example.com"`, "%s is not a host", jsonform.Quote(host))
 		}
 		g.Rules = append(g.Rules, rule)
+		r.Next()
 	}
 	return g
 }

@@ -54,6 +54,7 @@ func read(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 	g := Rights{}
 	for _, item := range r.Items(n, MaxRules, `[{"host": "api.example.com"}]`) {
 		g.Rules = append(g.Rules, ReadRule(r, item))
+		r.Next()
 	}
 	return g
 }
@@ -80,6 +81,7 @@ func ReadRule(r *jsonform.Reader, n *jsonform.Node) Rule {
 				alone["credential"] = "a"
 			}
 			if _, err := decodeRule(alone); err != nil {
+				r.Next()
 				r.Fail(field, f.example, "%s", err)
 			}
 		}
@@ -92,6 +94,7 @@ func readPermission(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 	g := Rights{}
 	for _, item := range r.Items(n, MaxRules, `["api.example.com"]`) {
 		g.Rules = append(g.Rules, readHost(r, item))
+		r.Next()
 	}
 	return g
 }

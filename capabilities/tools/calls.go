@@ -48,6 +48,7 @@ func parse(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
 			r.Fail(item, "each pattern once", "%s is here twice", jsonform.Quote(pattern))
 		}
 		g.Patterns = append(g.Patterns, pattern)
+		r.Next()
 	}
 	slices.Sort(g.Patterns)
 	return g

@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/bounded"
@@ -206,16 +208,24 @@ func (d *dev) round(ctx context.Context, w *watched, file string, r devRound) de
 	d.head(r)
 	w.see(file)
 	p, err := d.prepare(w, file)
+	wrong, partial := errors.AsType[*extension.ManifestError](err)
+	if partial = partial && wrong.Partial != nil; partial { // the code is looked at all the same
+		p.manifest, p.gaps = wrong.Partial, wrong.Gaps
+		p.wants = wants{manifest: d.Manifest, files: wrong.Partial.FS, bindings: extension.Known(extension.Merge(wrong.Partial.Bindings, extension.Defaults(capabilities.Builtin)))}
+	}
 	built, checked := make(chan bool, 1), make(chan struct{})
-	check := err == nil && d.checker != nil && filepath.Ext(file) != ".wasm"
+	check := (err == nil || partial) && d.checker != nil && filepath.Ext(file) != ".wasm"
 	go func() {
 		defer close(checked)
 		if check {
 			d.check(ctx, w, file, p, built, &r)
 		}
 	}()
-	if err == nil {
+	switch {
+	case err == nil:
 		err = d.make(ctx, w, file, p, built, &r)
+	case partial:
+		err = d.makePartial(ctx, w, file, p, built, err)
 	}
 	if err != nil && ctx.Err() == nil {
 		f := explain(d.besideManifest(err, file))
@@ -372,6 +382,22 @@ func (d *dev) make(ctx context.Context, w *watched, file string, p prepared, bui
 	}
 }
 
+// makePartial builds the source beside a manifest with problems, and adds what is wrong with it.
+func (d *dev) makePartial(ctx context.Context, w *watched, file string, p prepared, built chan<- bool, manifest error) error {
+	p.wants.through = w.through(filepath.Dir(file))
+	component, _, err := d.n.load(ctx, file, p.wants)
+	built <- err == nil
+	if err == nil {
+		return errors.Join(manifest, component.Close())
+	}
+	first, _ := errors.AsType[*extension.ProblemsError](manifest)
+	second, ok := errors.AsType[*extension.ProblemsError](lifecycle.Mendable(extension.StageBundle, err))
+	if !ok {
+		return manifest
+	}
+	return first.And(second)
+}
+
 func milliseconds(since time.Time) float64 {
 	return float64(time.Since(since).Round(100*time.Microsecond).Microseconds()) / 1000
 }
@@ -402,10 +428,11 @@ func (d *dev) check(ctx context.Context, w *watched, file string, p prepared, bu
 			Files: files, Entry: entry, Bindings: p.wants.bindings, WIT: d.n.host.WIT(),
 			Progress:   func(message string) { d.n.progress("Checking types: " + message + " ...") },
 			Warn:       func(text string) { r.Untyped = append(r.Untyped, text) },
-			AnyBinding: p.manifest == nil && (len(d.Bind) == 0 || len(d.Var) > 0),
+			AnyBinding: p.manifest == nil && (len(d.Bind) == 0 || len(d.Var) > 0) || p.gaps.AnyBinding,
 		}
+		request.Bindings, request.Types = p.gaps.Bind(p.wants.bindings, nil)
 		if p.manifest != nil {
-			request.Vars, request.Dependencies = extension.VarTypes(p.manifest.Vars), p.manifest.Dependencies
+			request.Vars, request.Dependencies = p.gaps.VarTypes(p.manifest.Vars), p.manifest.Dependencies
 		}
 		if source, tree, err := toolchain.Open(file, d.n.home, d.n.cache, d.n.keys); err == nil {
 			request.Packages = source.FS

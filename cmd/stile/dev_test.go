@@ -255,6 +255,16 @@ func TestDevFolder(t *testing.T) {
 	if r := d.fails(kindBuild, "index.ts:9"); len(r.Types) > 0 {
 		t.Errorf("types: %+v", r)
 	}
+	// A faulty manifest hides nothing of the code.
+	d.write("m.json", `{"name": "count", "version": "1", "description": "Counts", "tools": ["count"], "bindings": {"seen": {"kv": 1}}}`)
+	d.write("index.ts", "import { gone } from \"./gone\";\ngone();\nconst n: number = \"one\";\n"+source)
+	r = d.until("the manifest and the code", func(r devRound) bool {
+		return len(r.Types) > 0 && r.Error != nil && strings.Contains(r.Error.Message, "./gone")
+	})
+	if !strings.Contains(r.Error.Message, "version: ") || !strings.Contains(r.Error.Message, "bindings.seen.kv: ") || strings.Contains(r.Error.Message, "TS") || len(r.Types) != 1 || !strings.Contains(r.Types[0].Text, "TS2322") {
+		t.Errorf("got %+v, types %+v", r.Error, r.Types)
+	}
+	d.write("m.json", fmt.Sprintf(manifest, "count", kv))
 	// The manifest gives no more than it did when stile dev started.
 	d.write("index.ts", source)
 	d.result(`{"times":5}`)

@@ -28,7 +28,7 @@ func readManifestText(file string) (*extension.Manifest, []byte, error) {
 	found := &extension.ProblemsError{Stage: extension.StageValidate}
 	m, err := extension.Parse(text)
 	if wrong, ok := errors.AsType[*extension.ManifestError](err); ok {
-		found.Problems = wrong.Problems()
+		found.Problems, found.Cause = wrong.Problems(), wrong
 	} else {
 		found.Problems = m.CheckNames(text, func(string) string { return "" })
 	}

@@ -59,6 +59,7 @@ type sourceFlags struct {
 // prepared is what the flags and the manifest say of a run.
 type prepared struct {
 	manifest *extension.Manifest // nil if none is named
+	gaps     extension.Gaps      // of it
 	bindings []extension.Binding
 	wants    wants
 	request  host.Request

@@ -60,7 +60,7 @@ func Faults(in Input, defaults []extension.Binding, exist func(names []string) (
 			}
 		}
 	}
-	if in.Vars {
+	if in.Vars || in.Gaps.Vars {
 		delete(c.env, "vars")
 	}
 	c.bindings(in.Bindings)
@@ -73,7 +73,7 @@ func Faults(in Input, defaults []extension.Binding, exist func(names []string) (
 		found = append(found, p)
 	}
 	for _, use := range c.report.UndeclaredBindings {
-		if c.faults.guarded[use.Name] || slices.ContainsFunc(defaults, func(b extension.Binding) bool { return b.Name == use.Name }) {
+		if c.faults.guarded[use.Name] || in.Gaps.May(use.Name) || slices.ContainsFunc(defaults, func(b extension.Binding) bool { return b.Name == use.Name }) {
 			continue
 		}
 		if at := slices.IndexFunc(use.Places, func(p Place) bool { return !c.faults.shadowed[p.File] }); at >= 0 {
@@ -82,7 +82,7 @@ func Faults(in Input, defaults []extension.Binding, exist func(names []string) (
 		}
 	}
 	for host, places := range c.faults.fetched {
-		if !covered(host, in.Bindings) && slices.ContainsFunc(in.Bindings, hosts) {
+		if !in.Gaps.MayBe(abi.HTTPInterface) && !covered(host, in.Bindings) && slices.ContainsFunc(in.Bindings, hosts) {
 			add(places[0], fmt.Sprintf("no http binding of the manifest allows the host %s, so this request is denied", host), fmt.Sprintf("%q among the hosts of the manifest, or another URL", hostOnly(host)))
 		}
 	}
@@ -99,7 +99,7 @@ func Faults(in Input, defaults []extension.Binding, exist func(names []string) (
 			}
 		}
 	}
-	if len(c.faults.files) > 0 && in.NodeFS == "" {
+	if len(c.faults.files) > 0 && in.NodeFS == "" && !in.Gaps.FS {
 		fix := `"fs": "notes" in the manifest, with "notes" as a workspace binding; or env.notes of a workspace binding`
 		if at := slices.IndexFunc(in.Bindings, func(b extension.Binding) bool { return b.Grant.Interface() == abi.WorkspaceInterface }); at >= 0 {
 			fix = fmt.Sprintf("\"fs\": %q in the manifest, or env.%s", in.Bindings[at].Name, in.Bindings[at].Name)

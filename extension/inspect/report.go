@@ -32,7 +32,9 @@ type Input struct {
 	// NodeFS is the one of Bindings whose files node's module fs has. It is empty if there is none.
 	NodeFS string
 	// Vars reports whether the manifest has vars, which are no binding.
-	Vars     bool
+	Vars bool
+	// Gaps are what could not be read of a manifest with problems. [Faults] finds nothing that only follows from them.
+	Gaps     extension.Gaps
 	Packages []PackageInfo
 	// Component is the size of the built component in bytes. It is 0 if nothing was built.
 	Component int64

@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"bytes"
-	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,14 +11,11 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/toolchain"
+	"github.com/stilehost/stile/toolchain/npm"
 )
 
 // blameImports moves a problem with a package that the manifest does not name to the line that imports it.
-func blameImports(err error, v *Version) error {
-	found, ok := errors.AsType[*extension.ProblemsError](err)
-	if !ok {
-		return err
-	}
+func blameImports(found *extension.ProblemsError, v *Version) *extension.ProblemsError {
 	for i := range found.Problems {
 		p := &found.Problems[i]
 		quoted, _ := strconv.QuotedPrefix(p.Text)
@@ -38,5 +34,20 @@ func blameImports(err error, v *Version) error {
 			}
 		}
 	}
-	return err
+	return found
+}
+
+// withoutNamed returns the packages of a request without those that problems name.
+func withoutNamed(r npm.Request, problems []extension.Problem) (dependencies map[string]string, imports []string) {
+	dependencies, imports = maps.Clone(r.Dependencies), slices.Clone(r.Imports)
+	for _, p := range problems {
+		quoted, _ := strconv.QuotedPrefix(strings.TrimPrefix(p.Text, "dependencies: "))
+		name, err := strconv.Unquote(quoted)
+		if err != nil {
+			continue
+		}
+		delete(dependencies, name)
+		imports = slices.DeleteFunc(imports, func(s string) bool { return s == name || strings.HasPrefix(s, name+"/") })
+	}
+	return dependencies, imports
 }

@@ -41,7 +41,8 @@ type resolved struct {
 	tools map[string]map[string]abi.Definition
 	// unmatched are problems of patterns that no tool fits, and problems are the others.
 	unmatched, problems []extension.Problem
-	unfit               []unfitPattern // says of which patterns the first of unmatched are
+	open                map[string]bool // bindings with a problem: what else they would call is not known
+	unfit               []unfitPattern  // says of which patterns the first of unmatched are
 }
 
 // unfitPattern is a pattern that no tool fits, with the grant that has it.
@@ -70,7 +71,7 @@ func (m *Manager) resolveTools(scope extension.Scope, manifest *extension.Manife
 	if !callsTools(r.bindings) {
 		return r
 	}
-	r.tools = map[string]map[string]abi.Definition{}
+	r.tools, r.open = map[string]map[string]abi.Definition{}, map[string]bool{}
 	there := map[string]offer{}
 	m.mu.RLock()
 	for _, from := range []extension.Scope{scope, {Kind: extension.Shared}} {
@@ -90,6 +91,7 @@ func (m *Manager) resolveTools(scope extension.Scope, manifest *extension.Manife
 			continue
 		}
 		problem := func(pattern, fix, format string, args ...any) extension.Problem {
+			r.open[b.Name] = true
 			p := extension.Problem{File: extension.ManifestFile, Text: fmt.Sprintf("bindings.%s: %s", b.Name, fmt.Sprintf(format, args...)), Fix: fix}
 			if p.Line, p.Column = placeOf(text, pattern); p.Line == 0 {
 				p.Line, p.Column = places().OfBinding(b.Name)

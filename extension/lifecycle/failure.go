@@ -104,7 +104,13 @@ func Sort(err error) Failure {
 			f.Problems = []extension.Problem{{File: extension.ManifestFile, Text: e.Error(), Fix: "the same names in both"}}
 		}),
 		sorted(FailureComponent, func(f *Failure, e *ComponentError) { f.Problems = []extension.Problem{e.problem()} }),
-		sorted[*host.DefinitionError](FailureComponent, nil),
+		sorted(FailureComponent, func(f *Failure, e *host.DefinitionError) {
+			if len(e.More) > 0 {
+				for _, one := range append([]*host.DefinitionError{e}, e.More...) {
+					f.Problems = append(f.Problems, extension.Problem{Text: one.Error()})
+				}
+			}
+		}),
 		sorted[*host.LoadError](FailureComponent, nil),
 	} {
 		if f, ok := sort(err); ok {

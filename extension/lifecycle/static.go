@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -14,54 +13,57 @@ import (
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
+	"github.com/stilehost/stile/extension/policy"
+	"github.com/stilehost/stile/extension/trial"
 	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/toolchain"
-	"github.com/stilehost/stile/toolchain/npm"
 )
 
-// withOthers adds to the problems of a stage what the checks that run nothing find beside them, so that an author gets everything at once.
+// withOthers adds to the problems of a stage what later stages find beside them, so that an author gets everything at once. It leaves out what
+// may only follow from a problem that is known: tests run only if all problems are in the manifest.
 func (b *build) withOthers(ctx context.Context, stage extension.Stage, err error) error {
-	static := []extension.Stage{extension.StageValidate, extension.StageResolve, extension.StageBundle, extension.StageTypes}
 	found, ok := errors.AsType[*extension.ProblemsError](Mendable(stage, err))
-	if !ok || b.seen == nil || !slices.Contains(static, stage) || ctx.Err() != nil {
+	if !ok || b.seen == nil || ctx.Err() != nil {
 		return err
 	}
-	all := slices.Clone(found.Problems)
-	add := func(more []extension.Problem) {
-		for _, p := range more {
-			if !slices.ContainsFunc(all, func(q extension.Problem) bool {
-				return q.File == p.File && q.Line == p.Line && (q.Column == p.Column || p.Line == 0)
-			}) {
-				all = append(all, p)
-			}
-		}
-	}
-	unread := map[string]bool{} // files that the bundler does not understand: what the compiler says of them says the same
-	if stage == extension.StageValidate {
+	stages := extension.Stages(true)
+	later := stages[slices.Index(stages, stage)+1:]
+	all := gathered(slices.Clone(found.Problems))
+	if slices.Contains(later, extension.StageResolve) {
 		b.worked = true
-		tree, entry := b.tree()
-		if _, wrong := npm.Imports(ctx, tree, entry, b.options.Bundler); wrong != nil {
-			if more, ok := errors.AsType[*extension.ProblemsError](Mendable(extension.StageBundle, wrong)); ok {
-				add(more.Problems)
-			}
+		all.add(b.resolve(ctx))
+	}
+	if slices.Contains(later, extension.StageTypes) && !b.draft.NoTypes {
+		all.addTypes(b.types(ctx))
+	}
+	if slices.Contains(later, extension.StageReport) {
+		if more, wrong := b.faults(ctx); wrong == nil {
+			all.put(more)
 		}
 	}
-	for _, p := range all {
-		if p.File != extension.ManifestFile && p.Line > 0 && stage == extension.StageBundle {
-			unread[p.File] = true
+	if slices.Contains(later, extension.StageBundle) && b.source.FS != nil {
+		unknown := b.unknownInterfaces()
+		all.put(unknown)
+		maps.DeleteFunc(b.source.Bindings, func(_, of string) bool { return b.options.Host.WIT().Interface(of) == nil })
+		all.follow(b.make(ctx), b.source.Absent || len(unknown) > 0)
+	}
+	if slices.Contains(later, extension.StageImage) && b.source.FS != nil {
+		if b.wasm == nil && !b.source.Absent { // top-level code threw, perhaps for what extension() refuses
+			b.source.Absent, b.source.Found = true, nil
+			_ = b.make(ctx) // what it throws then says no more
+		}
+		if b.wasm != nil {
+			all.add(b.outline(ctx))
 		}
 	}
-	if stage != extension.StageTypes && !b.draft.NoTypes && b.options.Types != nil {
-		more, ok := errors.AsType[*extension.ProblemsError](b.checkTypes(ctx))
-		if ok {
-			add(slices.DeleteFunc(more.Problems, func(p extension.Problem) bool { return unread[p.File] && typecheck.IsSyntax(p) }))
-		}
+	if slices.Contains(later, extension.StageTest) {
+		all.add(b.testsBeside(ctx, all))
 	}
-	if more, wrong := b.faults(ctx); wrong == nil {
-		add(more)
+	if !b.draft.tried {
+		all.add(forbidden(b.policy.Load().Decide(policy.Request{Scope: b.draft.Scope, Author: b.author, Asked: b.called.bindings})))
 	}
 	if ctx.Err() != nil {
 		return err
@@ -69,12 +71,76 @@ func (b *build) withOthers(ctx context.Context, stage extension.Stage, err error
 	return &extension.ProblemsError{Stage: found.Stage, Problems: all[:min(len(all), abi.MaxProblems)], Cause: found.Cause}
 }
 
-// tree is the author's tree with the module that was derived from the entry.
-func (b *build) tree() (fs.FS, string) {
-	if b.derived != nil {
-		return b.derived.Tree(b.seen.Source()), b.derived.Entry
+// gathered are the problems of several stages.
+type gathered []extension.Problem
+
+// add adds the problems of a stage, if its error has any.
+func (g *gathered) add(err error) {
+	if more, ok := errors.AsType[*extension.ProblemsError](Mendable(extension.StageImage, err)); ok {
+		g.put(more.Problems)
 	}
-	return b.seen.Source(), b.seen.Entry
+}
+
+// put adds problems, except at a place that has one: it is the same.
+func (g *gathered) put(more []extension.Problem) {
+	for _, p := range more {
+		if !slices.ContainsFunc(*g, func(q extension.Problem) bool {
+			same := q.File == p.File && q.Line == p.Line && (p.Line > 0 && q.Column == p.Column || q.Text == p.Text)
+			return same || p.File == "" && strings.HasSuffix(q.Text, p.Text) // extension() threw it
+		}) {
+			*g = append(*g, p)
+		}
+	}
+}
+
+// addTypes adds problems of types, except that a file cannot be read if the bundler has said that.
+func (g *gathered) addTypes(err error) {
+	if more, ok := errors.AsType[*extension.ProblemsError](err); ok {
+		unread := map[string]bool{}
+		for _, p := range *g {
+			unread[p.File] = unread[p.File] || p.Line > 0
+		}
+		g.put(slices.DeleteFunc(more.Problems, func(p extension.Problem) bool { return unread[p.File] && typecheck.IsSyntax(p) }))
+	}
+}
+
+// follow adds what went wrong at the top level, unless it is in a line that has a problem, or if the source is partial: it may follow from that.
+func (g *gathered) follow(err error, partial bool) {
+	more, ok := errors.AsType[*extension.ProblemsError](Mendable(extension.StageBundle, err))
+	if !ok || partial {
+		return
+	}
+	g.put(slices.DeleteFunc(more.Problems, func(p extension.Problem) bool {
+		return slices.ContainsFunc(*g, func(q extension.Problem) bool { return q.File == p.File && q.Line == p.Line })
+	}))
+}
+
+// outline loads the component of a draft with problems, and checks its tools.
+func (b *build) outline(ctx context.Context) (err error) {
+	if b.component == nil {
+		if b.component, err = b.options.Host.Load(ctx, b.wasm); err != nil {
+			return err
+		}
+	}
+	err = b.readTools(ctx)
+	if b.source.Absent && !errors.As(err, new(*extension.ProblemsError)) && !errors.As(err, new(*host.DefinitionError)) {
+		return nil // it may follow from what is not there
+	}
+	return err
+}
+
+// testsBeside tests a draft with problems. If one is in the code, it only reads the answers of the tests: what fails may follow from it.
+func (b *build) testsBeside(ctx context.Context, all gathered) error {
+	code := slices.ContainsFunc(all, func(p extension.Problem) bool { return p.File != extension.ManifestFile })
+	if !code && b.component != nil && !b.source.Absent && len(b.gaps.Bindings) == 0 && !b.gaps.AnyBinding && !b.gaps.Vars {
+		return b.test(ctx)
+	}
+	m := b.seen.Manifest
+	wrong, err := trial.Answers(ctx, trial.Request{Bindings: b.withDefaults(m.Bindings), Tests: m.Tests, Skip: b.gaps.Tests})
+	if err != nil || len(wrong) == 0 {
+		return err
+	}
+	return &extension.ProblemsError{Stage: extension.StageTest, Problems: wrong}
 }
 
 // checkTypes checks the types of what is seen.
@@ -84,8 +150,12 @@ func (b *build) checkTypes(ctx context.Context) error {
 	if working := b.draft.Working; working != nil {
 		progress = func(message string) { working(extension.StageTypes, message) }
 	}
+	bindings, types := b.gaps.Bind(extension.Known(b.withDefaults(b.seen.Manifest.Bindings)), b.called.toolTypes())
+	for name := range b.called.open {
+		types[name] = "any"
+	}
 	return b.options.Types.Check(ctx, typecheck.Request{
-		Files: b.seen.Files, Entry: b.seen.Entry, Bindings: extension.Known(b.withDefaults(b.seen.Manifest.Bindings)), AnyBinding: !b.bound, Types: b.called.toolTypes(), Vars: extension.VarTypes(b.seen.Manifest.Vars),
+		Files: b.seen.Files, Entry: b.seen.Entry, Bindings: bindings, AnyBinding: b.gaps.AnyBinding, Types: types, Vars: b.gaps.VarTypes(b.seen.Manifest.Vars),
 		WIT: b.options.Host.WIT(), Progress: progress, Packages: b.source.FS, Dependencies: b.seen.Manifest.Dependencies,
 		Warn: func(text string) { b.written.Untyped = append(b.written.Untyped, text) },
 	})
@@ -93,10 +163,7 @@ func (b *build) checkTypes(ctx context.Context) error {
 
 // faults finds what the code can only fail at.
 func (b *build) faults(ctx context.Context) ([]extension.Problem, error) {
-	if !b.bound {
-		return nil, nil
-	}
-	in := inspect.Input{Kinds: b.options.Kinds, FS: b.seen.Source(), Entry: b.seen.Entry, Bindings: b.seen.Manifest.Bindings, NodeFS: b.seen.Manifest.FS, Vars: len(b.seen.Manifest.Vars) > 0}
+	in := inspect.Input{Gaps: b.gaps, Kinds: b.options.Kinds, FS: b.seen.Source(), Entry: b.seen.Entry, Bindings: b.seen.Manifest.Bindings, NodeFS: b.seen.Manifest.FS, Vars: len(b.seen.Manifest.Vars) > 0}
 	return inspect.Faults(in, extension.Defaults(b.options.Kinds), func(names []string) (map[string]bool, error) { return b.exist(ctx, names) })
 }
 

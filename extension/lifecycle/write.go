@@ -220,7 +220,8 @@ type build struct {
 	author    extension.Scope
 	version   *Version
 	seen      *Version         // what static checks can look at, also if the manifest is not valid
-	bound     bool             // the bindings of seen are known
+	gaps      extension.Gaps   // what could not be read of its manifest
+	compared  bool             // the static checks have compared its tools with its code
 	worked    bool             // something took more than reading the draft
 	derived   *inspect.Derived // if any
 	source    toolchain.Source
@@ -249,7 +250,10 @@ func (b *build) validate(ctx context.Context) error {
 		if b.draft.Component != nil {
 			return err
 		}
-		problems, m, b.bound = wrong.Problems(), cmp.Or(wrong.Partial, &extension.Manifest{}), wrong.Bound
+		problems, m, b.gaps = wrong.Problems(), wrong.Partial, wrong.Gaps
+		if m == nil {
+			m, b.gaps = &extension.Manifest{}, extension.Gaps{AnyBinding: true, Vars: true, FS: true}
+		}
 	} else if err != nil {
 		return err
 	}
@@ -258,7 +262,7 @@ func (b *build) validate(ctx context.Context) error {
 		Created: b.options.Now(), Author: b.draft.Author,
 	}
 	if len(problems) == 0 {
-		b.version, b.written.Version, b.bound = v, v, true
+		b.version, b.written.Version = v, v
 	}
 	for name, data := range v.Files {
 		v.Files[name] = bytes.Clone(data) // the caller cannot change these bytes between build, digest and storage
@@ -274,25 +278,37 @@ func (b *build) validate(ctx context.Context) error {
 			return err
 		}
 		b.give()
-	} else if wrong := checkFiles(v); len(wrong) > 0 {
-		problems = append(problems, wrong...)
 	} else {
-		b.seen = v
-		b.derived, wrong = inspect.Check(v.Source(), v.Entry, m.Tools)
+		wrong, readable := checkFiles(v)
 		problems = append(problems, wrong...)
-	}
-	if b.bound {
-		wrong, err := b.resolveCallees(ctx, m)
-		if err != nil {
-			return err
+		if readable {
+			b.seen = v
+			b.derived, wrong = inspect.Check(v.Source(), v.Entry, m.Tools)
+			b.compared = len(wrong) > 0
+			problems = append(problems, wrong...)
 		}
-		problems = append(problems, wrong...)
+	}
+	wrong, err := b.resolveCallees(ctx, m)
+	if err != nil {
+		return err
+	}
+	problems = append(problems, wrong...)
+	taken := b.db.View(ctx, func(c *sqlite.Conn) error {
+		if m.Name == "" {
+			return nil
+		}
+		return checkNames(ctx, c, m, b.draft.Manifest, b.draft.Scope, b.draft.Author)
+	})
+	if found, ok := errors.AsType[*extension.ProblemsError](taken); ok {
+		problems = append(problems, found.Problems...)
+	} else if taken != nil {
+		return taken
 	}
 	if len(problems) > 0 {
 		return &extension.ProblemsError{Stage: extension.StageValidate, Problems: problems}
 	}
 	return b.db.View(ctx, func(c *sqlite.Conn) error {
-		if err := errors.Join(checkNames(ctx, c, m, b.draft.Manifest, b.draft.Scope, b.draft.Author), b.checkRoom(ctx, c, b.draft.Scope, m.Name)); err != nil {
+		if err := b.checkRoom(ctx, c, b.draft.Scope, m.Name); err != nil {
 			return err
 		}
 		return b.look(ctx, c, func(digest string) (*Version, error) { return loadVersion(ctx, c, b.options.Kinds, digest) })
@@ -318,28 +334,35 @@ func (b *build) look(ctx context.Context, c *sqlite.Conn, load func(digest strin
 	return err
 }
 
-// checkFiles checks the source tree and finds its entry.
-func checkFiles(v *Version) (problems []extension.Problem) {
-	total := int64(0)
-	for name, data := range v.Files {
-		total += int64(len(data))
+// checkFiles checks the source tree and finds its entry. It reports whether the files can be read: those of v that remain.
+func checkFiles(v *Version) (problems []extension.Problem, readable bool) {
+	total, count := int64(0), len(v.Files)
+	for _, name := range slices.Sorted(maps.Keys(v.Files)) {
+		total += int64(len(v.Files[name]))
 		if !fs.ValidPath(name) || name == "." || unclear(name) || npmspec.InPackage(name) || strings.Contains(name, "\\") {
 			problems = append(problems, extension.Problem{File: printable.Text(name), Text: "this is not the name of a source file", Fix: `a path like "tool.ts" or "src/parse.ts"`})
+			delete(v.Files, name)
 		}
 	}
-	if len(v.Files) == 0 {
-		return []extension.Problem{{Text: "there is no source file", Fix: `one with a default export, such as "tool.ts"`}}
+	if count == 0 {
+		return []extension.Problem{{Text: "there is no source file", Fix: `one with a default export, such as "tool.ts"`}}, false
 	}
-	if large := extension.TooLarge(len(v.Files), total); large != nil {
-		return []extension.Problem{*large}
+	if large := extension.TooLarge(count, total); large != nil {
+		return []extension.Problem{*large}, false
+	}
+	if len(v.Files) == 0 {
+		return problems, false
 	}
 	if v.Entry == "" {
 		v.Entry = findEntry(v)
 	}
 	if _, ok := v.Files[v.Entry]; !ok {
-		problems = append(problems, extension.Problem{File: printable.Text(v.Entry), Text: "the entry file does not exist", Fix: `the path of the module with the default export as "entry"`})
+		if len(problems) == 0 { // otherwise it may have one of the wrong names
+			problems = append(problems, extension.Problem{File: printable.Text(v.Entry), Text: "the entry file does not exist", Fix: `the path of the module with the default export as "entry"`})
+		}
+		return problems, false
 	}
-	return problems
+	return problems, true
 }
 
 func findEntry(v *Version) string {
@@ -378,7 +401,7 @@ func (b *build) resolve(ctx context.Context) (err error) {
 	if working := b.draft.Working; working != nil {
 		how.Progress = func(p npm.Progress) { working(extension.StageResolve, p.String()) }
 	}
-	b.source, err = b.sourceOf(ctx, b.version, b.derived, how)
+	b.source, err = b.sourceOf(ctx, b.seen, b.derived, how)
 	return err
 }
 
@@ -398,50 +421,99 @@ func (m *Manager) withDefaults(bindings []extension.Binding) []extension.Binding
 }
 
 // sourceOf resolves packages, keeping those of the lockfile in how, and assembles the tree, including the module derived from the entry. It
-// sets the lockfile and the packages of v.
+// sets the lockfile and the packages of v. With an *extension.ProblemsError, it returns a source whose imports fail when they are used where
+// there is such a problem, to look at the rest.
 func (m *Manager) sourceOf(ctx context.Context, v *Version, derived *inspect.Derived, how npm.Request) (toolchain.Source, error) {
 	tree, entry := fs.FS(v.Source()), v.Entry
 	if derived != nil {
 		tree, entry = derived.Tree(tree), derived.Entry
 	}
-	bindings := extension.Known(m.withDefaults(v.Manifest.Bindings))
+	source := toolchain.Source{Entry: entry, Bindings: extension.Known(m.withDefaults(v.Manifest.Bindings)), Files: v.Manifest.FS}
 	found, err := npm.Imports(ctx, tree, entry, m.options.Bundler)
-	if err != nil {
-		return toolchain.Source{}, Mendable(extension.StageBundle, err)
+	wrong, ok := errors.AsType[*extension.ProblemsError](Mendable(extension.StageBundle, err))
+	if err != nil && !ok {
+		return source, err
 	}
+	resolution := &npm.Resolution{}
 	if imports := found.Packages; len(imports)+len(v.Manifest.Dependencies) > 0 {
-		if m.options.Packages == nil {
-			return toolchain.Source{}, &extension.ProblemsError{Stage: extension.StageResolve, Problems: []extension.Problem{
-				{Text: "there are no npm packages here: " + strings.Join(imports, ", "), Fix: "it without packages"},
-			}}
-		}
+		var more *extension.ProblemsError
 		how.Dependencies, how.Imports, how.Types = v.Manifest.Dependencies, imports, m.options.Types != nil
-		resolution, err := m.options.Packages.Resolve(ctx, how)
-		if err != nil {
-			return toolchain.Source{}, blameImports(Mendable(extension.StageResolve, err), v)
+		if resolution, more, err = m.packages(ctx, v, how); err != nil {
+			return source, err
 		}
+		wrong = wrong.And(more)
 		v.Lock, v.Packages = resolution.Lock, resolution.Packages
-		return toolchain.Source{FS: npm.Tree(tree, resolution.FS), Entry: entry, Bindings: bindings, Files: v.Manifest.FS}, nil
+	} else {
+		source.Found = found
 	}
-	return toolchain.Source{FS: npm.Tree(tree, nil), Entry: entry, Bindings: bindings, Files: v.Manifest.FS, Found: found}, nil
+	source.FS, source.Absent = npm.Tree(tree, resolution.FS), wrong != nil
+	if wrong != nil {
+		source.Found = nil
+		return source, wrong
+	}
+	return source, nil
+}
+
+// maxResolves is how often npm chooses packages for a draft. Each time but the last, it leaves some out, because npm tells of one problem at a
+// time.
+const maxResolves = 4
+
+// packages resolves packages. It returns those without a problem, and the problems of the others.
+func (m *Manager) packages(ctx context.Context, v *Version, how npm.Request) (*npm.Resolution, *extension.ProblemsError, error) {
+	none := &npm.Resolution{}
+	if m.options.Packages == nil {
+		return none, &extension.ProblemsError{Stage: extension.StageResolve, Problems: []extension.Problem{
+			{Text: "there are no npm packages here: " + strings.Join(how.Imports, ", "), Fix: "it without packages"},
+		}}, nil
+	}
+	var wrong *extension.ProblemsError
+	for range maxResolves {
+		resolution, err := m.options.Packages.Resolve(ctx, how)
+		if err == nil {
+			return resolution, wrong, nil
+		}
+		more, ok := errors.AsType[*extension.ProblemsError](Mendable(extension.StageResolve, err))
+		if !ok {
+			return none, wrong, err
+		}
+		before := len(how.Dependencies) + len(how.Imports)
+		how.Dependencies, how.Imports = withoutNamed(how, more.Problems)
+		wrong = wrong.And(blameImports(more, v))
+		if left := len(how.Dependencies) + len(how.Imports); left == 0 || left == before { // nothing says which package it is
+			break
+		}
+	}
+	return none, wrong, nil
 }
 
 // assemble makes the component. Equal sources give equal bytes, so an earlier build comes from the cache.
 func (b *build) assemble(ctx context.Context) error {
-	for _, binding := range b.version.Manifest.Bindings {
-		if name := binding.Grant.Interface(); b.options.Host.WIT().Interface(name) == nil {
-			line, column := extension.PlacesIn(b.draft.Manifest).OfBinding(binding.Name)
-			return &extension.ProblemsError{Stage: extension.StageBundle, Problems: []extension.Problem{
-				{File: extension.ManifestFile, Line: line, Column: column, Text: fmt.Sprintf("bindings.%s: there is no interface %s here", binding.Name, name), Fix: "the manifest without it"},
-			}}
-		}
+	if unknown := b.unknownInterfaces(); len(unknown) > 0 {
+		return &extension.ProblemsError{Stage: extension.StageBundle, Problems: unknown}
 	}
+	return b.make(ctx)
+}
+
+func (b *build) make(ctx context.Context) error {
 	tools, err := b.options.Toolchain(ctx)
 	if err != nil {
 		return err
 	}
 	b.wasm, err = tools.Assemble(ctx, b.source, false)
 	return err
+}
+
+// unknownInterfaces are problems of bindings that this host does not have.
+func (b *build) unknownInterfaces() (problems []extension.Problem) {
+	for _, binding := range b.seen.Manifest.Bindings {
+		if name := binding.Grant.Interface(); b.options.Host.WIT().Interface(name) == nil {
+			line, column := extension.PlacesIn(b.draft.Manifest).OfBinding(binding.Name)
+			problems = append(problems, extension.Problem{
+				File: extension.ManifestFile, Line: line, Column: column, Text: fmt.Sprintf("bindings.%s: there is no interface %s here", binding.Name, name), Fix: "the manifest without it",
+			})
+		}
+	}
+	return problems
 }
 
 // types checks the types of the author's code, which the bundler has already read.
@@ -474,23 +546,54 @@ func (b *build) describe(ctx context.Context) (err error) {
 		}
 		v.Component = b.component.Digest()
 	}
-	if v.Tools, err = b.component.Tools(ctx); err != nil {
+	if err := b.readTools(ctx); err != nil {
 		return err
 	}
-	if err := checkSchemas(v.Tools); err != nil {
+	v.Digest, err = v.record().digest()
+	return err
+}
+
+// readTools asks the component for its tools, and checks them.
+func (b *build) readTools(ctx context.Context) (err error) {
+	v := cmp.Or(b.version, b.seen)
+	var problems []extension.Problem
+	v.Tools, err = b.component.Tools(ctx)
+	tools, known := v.Tools, err == nil
+	if wrong, ok := errors.AsType[*host.DefinitionError](err); ok && len(wrong.Usable) > 0 {
+		found, _ := errors.AsType[*extension.ProblemsError](Mendable(extension.StageImage, err))
+		problems, tools = found.Problems, wrong.Usable
+	} else if err != nil {
 		return err
 	}
-	if err := checkSize(v.Tools); err != nil {
-		return err
+	if b.source.Absent {
+		for _, d := range tools {
+			if why, _ := toolchain.RefusedTool(d); why != "" {
+				problems = append(problems, extension.Problem{Text: why})
+			}
+		}
 	}
-	if v.Digest, err = v.record().digest(); err != nil {
-		return err
+	for _, check := range []error{checkSchemas(tools), checkSize(tools)} {
+		if found, ok := errors.AsType[*extension.ProblemsError](check); ok {
+			problems = append(problems, found.Problems...)
+		} else if check != nil {
+			return check
+		}
 	}
-	names := make([]string, len(v.Tools))
-	for i, t := range v.Tools {
-		names[i] = t.Name
+	if known && len(v.Manifest.Tools) > 0 && !b.compared {
+		names := make([]string, len(tools))
+		for i, t := range tools {
+			names[i] = t.Name
+		}
+		if wrong := v.Manifest.CheckTools(names); wrong != nil && len(problems) == 0 {
+			return wrong
+		} else if found, ok := errors.AsType[*extension.ProblemsError](Mendable(extension.StageImage, wrong)); ok {
+			problems = append(problems, found.Problems...)
+		}
 	}
-	return v.Manifest.CheckTools(names)
+	if len(problems) > 0 {
+		return &extension.ProblemsError{Stage: extension.StageImage, Problems: problems}
+	}
+	return nil
 }
 
 // checkSize bounds what is stored about the tools in the version's transaction.
@@ -552,7 +655,8 @@ func (b *build) addPackages(tree fstest.MapFS) error {
 
 // test runs the tests in the manifest. Tools that none of them shows to work are tried.
 func (b *build) test(ctx context.Context) (err error) {
-	b.written.Tests, err = b.trial(ctx, b.component, b.version)
+	v := cmp.Or(b.version, b.seen)
+	b.written.Tests, err = b.trial(ctx, b.component, v, b.gaps.Tests...)
 	if err != nil {
 		return err
 	}
@@ -562,12 +666,20 @@ func (b *build) test(ctx context.Context) (err error) {
 			problems = append(problems, *r.Problem)
 		}
 	}
-	if len(problems) == 0 {
-		if problems, err = b.probe(ctx); err != nil {
-			return err
+	wrong, err := trial.Answers(ctx, trial.Request{Bindings: b.withDefaults(v.Manifest.Bindings), Tests: v.Manifest.Tests, Skip: b.gaps.Tests})
+	if err != nil {
+		return err
+	}
+	for _, p := range wrong { // each test says only the first
+		if !slices.ContainsFunc(problems, func(q extension.Problem) bool { return q.Text == p.Text }) {
+			problems = append(problems, p)
 		}
 	}
-	if len(problems) > 0 {
+	lacking, err := b.probe(ctx)
+	if err != nil {
+		return err
+	}
+	if problems = append(problems, lacking...); len(problems) > 0 {
 		return &extension.ProblemsError{Stage: extension.StageTest, Problems: problems}
 	}
 	return nil
@@ -576,23 +688,23 @@ func (b *build) test(ctx context.Context) (err error) {
 // probe finds tools that can only fail for what the platform lacks. Most of those use it in packages: [Manager.Write] has found what the
 // author's own code names.
 func (b *build) probe(ctx context.Context) ([]extension.Problem, error) {
-	v := b.version
+	v := cmp.Or(b.version, b.seen)
 	if b.draft.Component != nil || b.draft.packed || len(v.Packages) == 0 && !inspect.MayLack(v.Files) {
 		return nil, nil
 	}
-	works := map[string]bool{}
+	known := map[string]bool{} // to work, or not to
 	for i, t := range v.Manifest.Tests {
-		if i < len(b.written.Tests) && t.Error == "" {
-			works[t.Tool] = works[t.Tool] || b.written.Tests[i].Passed
+		if i < len(b.written.Tests) {
+			known[t.Tool] = known[t.Tool] || t.Error == "" && b.written.Tests[i].Passed || b.written.Tests[i].Problem != nil
 		}
 	}
 	r := trial.Request{Component: b.component, Bindings: b.withDefaults(v.Manifest.Bindings), WASI: v.Manifest.WASI, Vars: v.Manifest.Vars, Packages: b.source.FS}
-	return trial.Probe(ctx, r, works, inspect.InputNames(v.Files))
+	return trial.Probe(ctx, r, known, inspect.InputNames(v.Files))
 }
 
-func (m *Manager) trial(ctx context.Context, c *host.Component, v *Version) ([]trial.Result, error) {
+func (m *Manager) trial(ctx context.Context, c *host.Component, v *Version, skip ...int) ([]trial.Result, error) {
 	return trial.Run(ctx, trial.Request{
-		Component: c, Bindings: m.withDefaults(v.Manifest.Bindings), WASI: v.Manifest.WASI, Vars: v.Manifest.Vars, Tests: v.Manifest.Tests,
+		Component: c, Bindings: m.withDefaults(v.Manifest.Bindings), WASI: v.Manifest.WASI, Vars: v.Manifest.Vars, Tests: v.Manifest.Tests, Skip: skip,
 	})
 }
 
@@ -622,12 +734,17 @@ func (b *build) decide(context.Context) error {
 	if b.decision.Verdict == policy.Pending {
 		b.written.Why = b.decision.Reason
 	}
-	if b.decision.Verdict == policy.Refused {
-		return &extension.ProblemsError{Stage: extension.StagePolicy, Problems: []extension.Problem{
-			{File: extension.ManifestFile, Text: fmt.Sprintf("%s (%s)", b.decision.Reason, b.decision.Line), Fix: "a manifest that asks for less"},
-		}}
+	return forbidden(b.decision)
+}
+
+// forbidden is the problem of a request that the policy refuses.
+func forbidden(d policy.Decision) error {
+	if d.Verdict != policy.Refused {
+		return nil
 	}
-	return nil
+	return &extension.ProblemsError{Stage: extension.StagePolicy, Problems: []extension.Problem{
+		{File: extension.ManifestFile, Text: fmt.Sprintf("%s (%s)", d.Reason, d.Line), Fix: "a manifest that asks for less"},
+	}}
 }
 
 // Refuse records that a draft was refused, for a reason that its caller found before Write, such as its signature.

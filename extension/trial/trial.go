@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -38,6 +39,8 @@ type Request struct {
 	// Vars are those of the manifest. A test gets their defaults, and what it sets.
 	Vars  []extension.Var
 	Tests []extension.Test
+	// Skip are indexes of Tests that could not be read: they are left out.
+	Skip []int
 	// Limits are those of each test; zero fields have the defaults of the host, and Wall 10 s. All tests together take at
 	// most six times Wall.
 	Limits host.Limits
@@ -66,6 +69,10 @@ func Run(ctx context.Context, r Request) ([]Result, error) {
 			problem := inManifest(test, &double.MistakeError{Text: fmt.Sprintf("tests: there are %d", len(r.Tests)), Fix: fmt.Sprintf("at most %d", extension.MaxTests)})
 			return append(results, Result{Name: test.Name, Tool: test.Tool, Problem: problem}), nil
 		}
+		if slices.Contains(r.Skip, i) {
+			results = append(results, Result{Name: test.Name, Tool: test.Tool})
+			continue
+		}
 		result, err := run(ctx, r, i, end)
 		if err != nil {
 			return results, fmt.Errorf("test %s: %w", double.Quoted(test.Name), err)
@@ -73,6 +80,34 @@ func Run(ctx context.Context, r Request) ([]Result, error) {
 		results = append(results, result)
 	}
 	return results, nil
+}
+
+// Answers returns the problems of answers that tests give and that their bindings do not take, without running the tests. Answers of other
+// bindings than those of r are left out. An error is a fault of the host.
+func Answers(ctx context.Context, r Request) (found []extension.Problem, err error) {
+	for i, test := range r.Tests[:min(len(r.Tests), extension.MaxTests)] {
+		if slices.Contains(r.Skip, i) {
+			continue
+		}
+		at := fmt.Sprintf("tests[%d]", i)
+		test.Name = cmp.Or(test.Name, at)
+		for _, b := range r.Bindings {
+			if test.Env[b.Name] == nil {
+				continue
+			}
+			e := newEnvironment()
+			_, err := e.capability(ctx, e.test(at, b.Name), b, test.Env[b.Name])
+			if closed := e.stores.Close(); closed != nil {
+				return found, closed
+			}
+			if wrong, ok := errors.AsType[*double.MistakeError](err); ok {
+				found = append(found, *inManifest(test, wrong))
+			} else if err != nil {
+				return found, fmt.Errorf("test %s: %w", double.Quoted(test.Name), err)
+			}
+		}
+	}
+	return found, nil
 }
 
 // run runs one test, which must finish by end.

@@ -84,6 +84,8 @@ type Reader struct {
 	// Kept are the problems that Keep moved out of Err, at most maxKept. Met is how many there were.
 	Kept []*Error
 	Met  int
+	// All is set to read on after a problem: Next then does what Keep does.
+	All bool
 
 	what string
 	text []byte
@@ -201,6 +203,13 @@ func (r *Reader) Keep() bool {
 	return false
 }
 
+// Next begins the next part of a text: with All, a problem of the last one does not end the reading.
+func (r *Reader) Next() {
+	if r.All {
+		r.Keep()
+	}
+}
+
 // Line returns the line, counted from 1, of an offset.
 func (r *Reader) Line(offset int) int {
 	return bytes.Count(r.text[:min(max(offset, 0), len(r.text))], []byte{'\n'}) + 1
@@ -212,15 +221,21 @@ func (r *Reader) Place(offset int) (line, column int) {
 	return r.Line(offset), utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 }
 
-// Fields returns the members of an object by name. Every name must be known, and every name in need must be present.
+// Fields returns the members of an object by name. Every name must be known, and every name in need must be present. With All, it tells each
+// that is not; the last of these problems stays in Err.
 func (r *Reader) Fields(n *Node, example string, known []string, need ...string) map[string]*Node {
 	found := map[string]*Node{}
-	for _, m := range r.Members(n, example) {
+	members := r.Members(n, example)
+	if r.Err != nil {
+		return found
+	}
+	for _, m := range members {
 		r.Known(m, known)
 		found[m.Key] = m.Value
 	}
 	for _, name := range need {
 		if found[name] == nil {
+			r.Next()
 			r.Missing(n, name, example)
 		}
 	}
@@ -232,6 +247,7 @@ func (r *Reader) Known(m Member, known []string) {
 	if slices.Contains(known, m.Key) {
 		return
 	}
+	r.Next()
 	instead := "one of " + strings.Join(known, ", ")
 	if near := Nearest(m.Key, known); near != "" {
 		instead = Quote(near)
