@@ -27,7 +27,7 @@ const options = {
 const own = "/extension/"; // the folder of the extension's files
 
 function parse(name: string, text: string) {
-  return ts.createSourceFile(name, text, { languageVersion: esNext, jsDocParsingMode: 1 /* none */ }, true);
+  return ts.createSourceFile(name, text, { languageVersion: esNext, jsDocParsingMode: 1 /* none */ }, false); // bindSourceFile sets parents
 }
 
 const known = new Map<string, any>();

@@ -90,7 +90,7 @@ func (c *Checker) load(ctx context.Context) (*host.Component, error) {
 	if c.host == nil {
 		c.host, err = host.New(ctx, host.Options{
 			// Checks wait for their turn, which is not the source's fault. So only processor time bounds them.
-			Limits:    host.Limits{Memory: memory, CPU: c.o.CPU, Wall: time.Hour, Input: 8 * maxSource, Output: maxOutput},
+			Limits:    host.Limits{Memory: memory, CPU: c.o.CPU, Wall: time.Hour, Input: 32 * maxSource, Output: maxOutput},
 			Instances: maxChecks, Running: maxChecks, MaxMemory: memory, CacheDir: c.o.CacheDir, KeyDir: c.o.KeyDir, Logger: c.o.Logger,
 		})
 		if err != nil {

@@ -21,9 +21,10 @@ import (
 
 // What declarations of packages a check reads. A package beyond it has the type any.
 const (
-	maxTypeFiles = 400
-	maxTypeBytes = 768 << 10
-	maxLinks     = 5_000    // imports within declarations
+	maxTypeFiles = 1_000
+	maxTypeBytes = 4 << 20  // without comments
+	maxTypeRead  = 16 << 20 // with them, of each import
+	maxLinks     = 50_000   // imports within declarations
 	maxResolving = 64 << 20 // bytes of package.json that are read again and again for them
 )
 
@@ -111,7 +112,7 @@ var (
 // exports all of a module that is not there: nobody knows then what else it has.
 func (r *typesResolver) closure(file string, there declared) (declared, error) {
 	more := declared{Files: map[string]string{}, Links: map[string]map[string]string{}}
-	size, links := 0, 0
+	size, read, links := 0, 0, 0
 	for _, text := range there.Files {
 		size += len(text)
 	}
@@ -123,13 +124,16 @@ func (r *typesResolver) closure(file string, there declared) (declared, error) {
 		if _, known := more.Files[name]; known || there.Files[name] != "" {
 			continue
 		}
-		data, err := bounded.ReadFile(r.files, name, maxTypeBytes)
+		data, err := bounded.ReadFile(r.files, name, maxTypeRead)
 		if errors.Is(err, bounded.ErrTooLarge) {
 			return more, errTooMuch
 		} else if err != nil {
 			return more, err
 		}
-		text := otherTypes.ReplaceAllString(string(data), "$1 -$2")
+		if read += len(data); read > maxTypeRead {
+			return more, errTooMuch
+		}
+		text := withoutComments(otherTypes.ReplaceAllString(string(data), "$1 -$2"))
 		if size += len(text); size > maxTypeBytes || len(more.Files)+len(there.Files) == maxTypeFiles {
 			return more, errTooMuch
 		}
@@ -157,6 +161,26 @@ func (r *typesResolver) closure(file string, there declared) (declared, error) {
 		more.Links[name] = found
 	}
 	return more, nil
+}
+
+// withoutComments returns declarations without comments, which are half of the text of most packages, except references to other files. Where the
+// tokens are unclear, it leaves the rest as it is.
+func withoutComments(text string) string {
+	var b strings.Builder
+	end := 0
+	for l := jslex.New(text, false); ; {
+		t, more := l.Next()
+		if !more || l.Doubt != "" {
+			break
+		}
+		if t.Kind != jslex.Comment || strings.HasPrefix(text[t.Start:t.End], "///") {
+			continue
+		}
+		b.WriteString(text[end:t.Start])
+		b.WriteByte(" \n"[min(1, strings.Count(text[t.Start:t.End], "\n"))])
+		end = int(t.End)
+	}
+	return b.String() + text[end:]
 }
 
 // typesResolver finds declarations as TypeScript does with the module resolution of bundlers.

@@ -102,6 +102,20 @@ func checked(t *testing.T, c *Checker, packages fs.FS, code string) (text string
 	return text, warnings
 }
 
+func TestWithoutComments(t *testing.T) {
+	for text, want := range map[string]string{
+		"/** a */ export const a: number; // b\nexport const b: 1;": "  export const a: number;  \nexport const b: 1;",
+		"export const a: \"/* no */\";/* x\ny */export {}":          "export const a: \"/* no */\";\nexport {}",
+		"/// <reference path=\"./a.d.ts\" />\nexport {}":            "/// <reference path=\"./a.d.ts\" />\nexport {}",
+		"":            "",
+		"/* unclosed": "/* unclosed",
+	} {
+		if got := withoutComments(text); got != want && strings.TrimSpace(got) != strings.TrimSpace(want) {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestTypesOfPackages(t *testing.T) {
 	c := newChecker(t, 0)
 	packages := treeOf(typedPackages)
@@ -189,15 +203,17 @@ func TestBombsOfPackages(t *testing.T) {
 		code  string
 		warns string
 	}{
-		"recursion":   {map[string]string{"p/package.json": `{"types": "p.d.ts"}`, "p/p.d.ts": `type B<N extends number, A extends unknown[] = []> = A["length"] extends N ? A : B<N, [...A, A]>; type U<S extends string, D extends unknown[] = []> = D["length"] extends 6 ? S : U<` + "`${S}${0|1|2|3|4|5|6|7}`" + `, [...D, 0]>; export declare const v0: U<"a"> & U<"b"> & U<"c">; export declare function f<T>(a: T extends U<"x"> ? 1 : B<900>): U<"y">;`}, `import { v0, f } from "p"; f(v0 as any); const q: string = v0;`, "too complex"},
-		"a union":     {map[string]string{"p/package.json": `{"types": "p.d.ts"}`, "p/p.d.ts": "type D = 0|1|2|3|4|5|6|7|8|9; type X = `${D}${D}${D}${D}`; export declare const v0: `${X}`; export declare const w: { [K in X as `a${K}`]: { [L in X]: K } };"}, `import { v0, w } from "p"; const q: string = v0; const z: { a: 1 } = w;`, ""},
-		"large":       {map[string]string{"p/package.json": `{"types": "p.d.ts"}`, "p/p.d.ts": "export declare const v0: number;" + strings.Repeat("/* a */", maxTypeBytes/7)}, `import { v0 } from "p"; v0.x;`, "the types of p were not used in the check, because they are too large"},
-		"many files":  {chain, `import { v0 } from "p"; v0.x;`, "too large"},
-		"nested":      {map[string]string{"p/package.json": deep, "p/x.d.ts": "export const v0: number;"}, `import { v0 } from "p"; v0.x;`, ""},
-		"deep types":  {map[string]string{"p/package.json": `{"types": "p.d.ts"}`, "p/p.d.ts": "export declare const v0: " + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + ";"}, `import { v0 } from "p"; v0.x;`, "too complex"},
-		"many keys":   {keys, `import { v0 } from "p/x"; (v0 as any).x;`, ""},
-		"a circle":    {map[string]string{"p/package.json": `{"types": "p.d.ts"}`, "p/p.d.ts": `export * from "p"; export * from "./p.js"; export declare const v0: number;`}, `import { v0 } from "p"; (v0 as any).x;`, ""},
-		"a full path": {map[string]string{"p/package.json": `{"types": "/etc/passwd"}`, "p/index.d.ts": "/// <reference path=\"../../../etc/passwd\" />\n/// <reference path=\"/etc/passwd\" />\nexport const v0: number;"}, `import { v0 } from "p"; (v0 as any).x;`, ""},
+		"recursion":    {map[string]string{"p/package.json": `{"types": "p.d.ts"}`, "p/p.d.ts": `type B<N extends number, A extends unknown[] = []> = A["length"] extends N ? A : B<N, [...A, A]>; type U<S extends string, D extends unknown[] = []> = D["length"] extends 6 ? S : U<` + "`${S}${0|1|2|3|4|5|6|7}`" + `, [...D, 0]>; export declare const v0: U<"a"> & U<"b"> & U<"c">; export declare function f<T>(a: T extends U<"x"> ? 1 : B<900>): U<"y">;`}, `import { v0, f } from "p"; f(v0 as any); const q: string = v0;`, "too complex"},
+		"a union":      {map[string]string{"p/package.json": `{"types": "p.d.ts"}`, "p/p.d.ts": "type D = 0|1|2|3|4|5|6|7|8|9; type X = `${D}${D}${D}${D}`; export declare const v0: `${X}`; export declare const w: { [K in X as `a${K}`]: { [L in X]: K } };"}, `import { v0, w } from "p"; const q: string = v0; const z: { a: 1 } = w;`, ""},
+		"large":        {map[string]string{"p/package.json": `{"types": "p.d.ts"}`, "p/p.d.ts": "export declare const v0: number;" + strings.Repeat(";", maxTypeBytes)}, `import { v0 } from "p"; v0.x;`, "the types of p were not used in the check, because they are too large"},
+		"comments":     {map[string]string{"p/package.json": `{"types": "p.d.ts"}`, "p/p.d.ts": "export declare const v0: number;" + strings.Repeat("/* a */", maxTypeBytes/7)}, `import { v0 } from "p"; v0.x;`, ""},
+		"much to read": {map[string]string{"p/package.json": `{"types": "p.d.ts"}`, "p/p.d.ts": "export declare const v0: number;" + strings.Repeat("/* a */", maxTypeRead/7)}, `import { v0 } from "p"; v0.x;`, "too large"},
+		"many files":   {chain, `import { v0 } from "p"; v0.x;`, "too large"},
+		"nested":       {map[string]string{"p/package.json": deep, "p/x.d.ts": "export const v0: number;"}, `import { v0 } from "p"; v0.x;`, ""},
+		"deep types":   {map[string]string{"p/package.json": `{"types": "p.d.ts"}`, "p/p.d.ts": "export declare const v0: " + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + ";"}, `import { v0 } from "p"; v0.x;`, "too complex"},
+		"many keys":    {keys, `import { v0 } from "p/x"; (v0 as any).x;`, ""},
+		"a circle":     {map[string]string{"p/package.json": `{"types": "p.d.ts"}`, "p/p.d.ts": `export * from "p"; export * from "./p.js"; export declare const v0: number;`}, `import { v0 } from "p"; (v0 as any).x;`, ""},
+		"a full path":  {map[string]string{"p/package.json": `{"types": "/etc/passwd"}`, "p/index.d.ts": "/// <reference path=\"../../../etc/passwd\" />\n/// <reference path=\"/etc/passwd\" />\nexport const v0: number;"}, `import { v0 } from "p"; (v0 as any).x;`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, warnings := checked(t, c, treeOf(test.files), test.code+own)

@@ -23,6 +23,7 @@ import (
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/inspect"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/absent"
 	"github.com/stilehost/stile/internal/cache"
 	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/jslex"
@@ -149,7 +150,7 @@ type Request struct {
 	Files map[string][]byte
 	Entry string
 	// Packages has the folder node_modules with the declarations of packages, as npm.Resolution.FS has it. A package has the type any where it
-	// brings none, and there is none of @types either; where its declarations have more than 768 KiB or 400 files, with those that they
+	// brings none, and there is none of @types either; where its declarations have more than 4 MiB without comments or 1,000 files, with those that they
 	// import; and where they depend on types of Node or a page for what the source uses. Default: packages have the type any.
 	Packages fs.FS
 	// Dependencies are the packages that the manifest names. Only of these, @types has types of what the source imports.
@@ -379,10 +380,26 @@ func IsSyntax(p extension.Problem) bool { return syntax.MatchString(p.Text) }
 
 var syntax = lazyregexp.New(`\(TS1\d{3}\)$`)
 
-var noName = lazyregexp.New(`^(?:Cannot find name |Cannot use namespace |)'(\w+)'(?:$|\.| as a value| only refers to a type)`)
+var noName = lazyregexp.New(`^(?:Cannot find name |Cannot find namespace |Cannot use namespace |)'(\w+)'(?:$|\.| as a value| only refers to a type)`)
 
 // noTool is what the compiler says of a tool that a binding to other tools does not have.
 var noTool = lazyregexp.New(`^Property '(.*)' does not exist on type 'ToolCalls`)
+
+// noMember is what the compiler says of a property that an object lacks.
+var noMember = lazyregexp.New(`^Property '(\w+)' does not exist on type '([^']+)'`)
+
+// ofLocale is the code before an argument of a method that takes a locale elsewhere.
+var ofLocale = lazyregexp.New(`\.(?:toLocale\w+|localeCompare)\([^()]*$`)
+
+// localeInstead says what to write in place of a locale, if that is what a call has too much of.
+func (d *diagnostic) localeInstead() string {
+	before := []rune(d.Source)
+	if d.Code != 2554 || !ofLocale.MatchString(string(before[:min(len(before), d.Column-1)])) {
+		return ""
+	}
+	instead, _ := absent.Alternative("Intl")
+	return instead
+}
 
 var noBinding = lazyregexp.New(`^Property '(.*)' does not exist on type 'Env'`)
 
@@ -396,6 +413,13 @@ func (d *diagnostic) fix() string {
 	}
 	if noTool.MatchString(d.Text) {
 		return "a tool that the binding names in the manifest, by its full name: env.NAME.EXTENSION_TOOL(input)"
+	}
+	if member := noMember.FindStringSubmatch(d.Text); member != nil {
+		instead, _ := absent.Member(member[2], member[1])
+		return instead
+	}
+	if instead := d.localeInstead(); instead != "" {
+		return instead
 	}
 	if name := noName.FindStringSubmatch(d.Text); name != nil {
 		// What the compiler does not find, the engine does not have: the declarations say what is there.

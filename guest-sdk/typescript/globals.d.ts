@@ -484,11 +484,14 @@ declare global {
   var performance: Performance;
 
   type HashName = "SHA-1" | "SHA-256" | "SHA-384" | "SHA-512";
+  interface SubtleCrypto {
+    digest(algorithm: HashName | { name: HashName }, data: ArrayBuffer | ArrayBufferView): Promise<ArrayBuffer>;
+  }
   /** Random values need a random binding; without one they throw a DeniedError. */
   interface Crypto {
     getRandomValues<T extends ArrayBufferView>(array: T): T;
     randomUUID(): `${string}-${string}-${string}-${string}-${string}`;
-    readonly subtle: { digest(algorithm: HashName | { name: HashName }, data: ArrayBuffer | ArrayBufferView): Promise<ArrayBuffer> };
+    readonly subtle: SubtleCrypto;
   }
   var crypto: Crypto;
 

@@ -93,6 +93,19 @@ func Alternative(name string) (text string, ok bool) {
 }
 
 // Names returns the names that [Alternative] knows, in byte order. Which of them exist is the engine's matter.
+// Member says what to write instead of a property that an object of the platform lacks here, by the name of its type. ok is false if nothing is known.
+func Member(of, name string) (text string, ok bool) {
+	switch of {
+	case "SubtleCrypto", "Crypto":
+		return webCrypto, true
+	case "Navigator":
+		return Alternative("navigator")
+	case "typeof globalThis":
+		return Alternative(name)
+	}
+	return "", false
+}
+
 func Names() []string { return slices.Sorted(maps.Keys(alternatives())) }
 
 var (
