@@ -42,7 +42,7 @@ func TestDrafts(t *testing.T) {
 	h.options.Packages = newPackages(t)
 	m := h.open()
 	folders, err := filepath.Glob("testdata/drafts/*")
-	if err != nil || len(folders) != 20 {
+	if err != nil || len(folders) != 30 {
 		t.Fatal(folders, err)
 	}
 	for _, folder := range folders {
