@@ -119,7 +119,7 @@ func TestManyWrongVars(t *testing.T) {
 		place, _, _ := strings.Cut(p.Text, ": ")
 		places = append(places, place)
 	}
-	if got, want := strings.Join(places, " "), "vars.a.default vars.b.type vars.api_token vars.X vars.c"; got != want || wrong.Bound || len(wrong.Partial.Vars) > 0 {
-		t.Errorf("problems at %s, want %s; bound %t, vars %v", got, want, wrong.Bound, wrong.Partial.Vars)
+	if got, want := strings.Join(places, " "), "vars.a.default vars.b.type vars.api_token vars.X vars.c"; got != want || !wrong.Gaps.Vars || len(wrong.Partial.Vars) > 0 {
+		t.Errorf("problems at %s, want %s; gaps %v, vars %v", got, want, wrong.Gaps, wrong.Partial.Vars)
 	}
 }
