@@ -172,7 +172,10 @@ const refusedTool = "stile refused this tool: "
 // RefusedTool returns why extension() refused a tool, for a definition of a component that was made with Source.Absent. It is empty if that may
 // follow from what is not there.
 func RefusedTool(d abi.Definition) (why string, refused bool) {
-	return strings.CutPrefix(d.Description, refusedTool)
+	if why, refused = strings.CutPrefix(d.Description, refusedTool); !refused {
+		return "", false
+	}
+	return why, true
 }
 
 // loaders say what each kind of file is.
