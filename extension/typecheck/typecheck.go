@@ -380,26 +380,13 @@ func IsSyntax(p extension.Problem) bool { return syntax.MatchString(p.Text) }
 
 var syntax = lazyregexp.New(`\(TS1\d{3}\)$`)
 
-var noName = lazyregexp.New(`^(?:Cannot find name |Cannot find namespace |Cannot use namespace |)'(\w+)'(?:$|\.| as a value| only refers to a type)`)
+var noName = lazyregexp.New(`^(?:Cannot find name |Cannot use namespace |)'(\w+)'(?:$|\.| as a value| only refers to a type)`)
 
 // noTool is what the compiler says of a tool that a binding to other tools does not have.
 var noTool = lazyregexp.New(`^Property '(.*)' does not exist on type 'ToolCalls`)
 
 // noMember is what the compiler says of a property that an object lacks.
 var noMember = lazyregexp.New(`^Property '(\w+)' does not exist on type '([^']+)'`)
-
-// ofLocale is the code before an argument of a method that takes a locale elsewhere.
-var ofLocale = lazyregexp.New(`\.(?:toLocale\w+|localeCompare)\([^()]*$`)
-
-// localeInstead says what to write in place of a locale, if that is what a call has too much of.
-func (d *diagnostic) localeInstead() string {
-	before := []rune(d.Source)
-	if d.Code != 2554 || !ofLocale.MatchString(string(before[:min(len(before), d.Column-1)])) {
-		return ""
-	}
-	instead, _ := absent.Alternative("Intl")
-	return instead
-}
 
 var noBinding = lazyregexp.New(`^Property '(.*)' does not exist on type 'Env'`)
 
@@ -416,9 +403,6 @@ func (d *diagnostic) fix() string {
 	}
 	if member := noMember.FindStringSubmatch(d.Text); member != nil {
 		instead, _ := absent.Member(member[2], member[1])
-		return instead
-	}
-	if instead := d.localeInstead(); instead != "" {
 		return instead
 	}
 	if name := noName.FindStringSubmatch(d.Text); name != nil {
