@@ -231,7 +231,7 @@ func TestBombsOfPackages(t *testing.T) {
 func TestComplexTypesAreRemembered(t *testing.T) {
 	packages := treeOf(map[string]string{
 		"p/package.json": `{"types": "p.d.ts"}`,
-		"p/p.d.ts":       fmt.Sprintf("// %d\n", time.Now().UnixNano()) + `type B<N extends number, A extends unknown[] = []> = A["length"] extends N ? A : B<N, [...A, A]>; type U<S extends string, D extends unknown[] = []> = D["length"] extends 6 ? S : U<` + "`${S}${0|1|2|3|4|5|6|7}`" + `, [...D, 0]>; export declare const v0: U<"a"> & U<"b"> & U<"c">; export declare function f<T>(a: T extends U<"x"> ? 1 : B<900>): U<"y">;`,
+		"p/p.d.ts":       fmt.Sprintf("export type T%d = 1; ", time.Now().UnixNano()) + `type B<N extends number, A extends unknown[] = []> = A["length"] extends N ? A : B<N, [...A, A]>; type U<S extends string, D extends unknown[] = []> = D["length"] extends 6 ? S : U<` + "`${S}${0|1|2|3|4|5|6|7}`" + `, [...D, 0]>; export declare const v0: U<"a"> & U<"b"> & U<"c">; export declare function f<T>(a: T extends U<"x"> ? 1 : B<900>): U<"y">;`,
 	})
 	const code = `import { v0, f } from "p"; f(v0 as any); const q: string = v0; const n: number = "a";`
 	const found = "tool.ts:2: Type 'string' is not assignable to type 'number'. (TS2322); "
