@@ -84,7 +84,8 @@ func (*till) Delete(context.Context, string) (bool, error) {
 func (*till) List(context.Context, string, uint32, *string) (page struct {
 	Entries []struct{ Key, Value string }
 	Cursor  *string
-}, err error) {
+}, err error,
+) {
 	return page, errors.ErrUnsupported
 }
 
