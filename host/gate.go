@@ -121,7 +121,10 @@ func (c *call) admitted(op *operation, binding string, args []abi.Value) (result
 		defer leave(l.grants)
 	}
 	if c.journal != nil {
-		if why := c.dead(op, args); why != nil {
+		switch why, err := c.dead(op, args); {
+		case err != nil:
+			return nil, err
+		case why != nil:
 			return c.refuse(op, binding, args, why)
 		}
 	}

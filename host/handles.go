@@ -28,6 +28,8 @@ type handle struct {
 	// made says how a durable call makes the value again; nil if it cannot. dead is why the value is lost.
 	made *derivation
 	dead *abi.Error
+	// again makes a dead value when it is needed, as long as the guest has got nothing from it.
+	again *repeated
 }
 
 // handles is the host's own table of a call's handles, because the engine does not run destructors when a store is closed.

@@ -38,6 +38,13 @@ type derivation struct {
 	result  int    // which of the handles in the result it is
 }
 
+// repeated is an operation whose result ended with its process, and which may be made again.
+type repeated struct {
+	op      *operation
+	binding string
+	args    []abi.Value
+}
+
 // entry is an entry of the log.
 type entry struct {
 	kind   int
@@ -273,16 +280,89 @@ func (c *call) answered(op *operation, repeat abi.Repeat, binding string, args [
 		return answer, c.derive(op, repeat, binding, args, answer, reps, resources)
 	}
 	lease := c.lease
+	again := c.repeats(op, repeat, binding, args)
+	c.touch(op, args)
 	c.consume(op, args)
 	for i, rep := range reps {
 		if err := c.restoreAt(rep, resources[i], binding, lease, logged.states[i]); err != nil {
 			return nil, err
+		}
+		if h := c.handles.open[rep]; h.dead != nil && len(reps) == 1 {
+			h.again = again
 		}
 	}
 	if op.fn.Result != nil {
 		c.denyAgain(op.fn.Result, answer)
 	}
 	return answer, nil
+}
+
+// repeats returns an operation that may be made again for the handle that it returned, or nil.
+func (c *call) repeats(op *operation, repeat abi.Repeat, binding string, args []abi.Value) *repeated {
+	if repeat != abi.Repeats || op.takes && hasOwn(op.fn, args) {
+		return nil
+	}
+	return &repeated{op, binding, args}
+}
+
+func hasOwn(f *abi.Func, args []abi.Value) (has bool) {
+	for i, p := range f.Params {
+		_ = eachHandle(p.Type, args[i], func(t *abi.Type, _ abi.Rep) error {
+			has = has || t.Kind == abi.KindOwn
+			return nil
+		})
+	}
+	return has
+}
+
+// touch notes that the guest has got something from a dead value, so that it cannot be made again. To wait for it is nothing.
+func (c *call) touch(op *operation, args []abi.Value) {
+	if op.polls || op.fn.Result != nil && op.fn.Result.Kind == abi.KindOwn && op.fn.Result.Resource == c.host.pollable {
+		return
+	}
+	for i, p := range op.fn.Params {
+		_ = eachHandle(p.Type, args[i], func(_ *abi.Type, rep abi.Rep) error {
+			if h := c.handles.open[rep]; h != nil {
+				h.again = nil
+			}
+			return nil
+		})
+	}
+}
+
+// makeLate makes the dead value of a handle, if it can be made again.
+func (c *call) makeLate(h *handle) error {
+	r := h.again
+	h.again = nil
+	if self := c.handles.open[r.args[0].(abi.Rep)]; self == nil || self == h || self.dead != nil {
+		return nil
+	}
+	was := c.lease
+	defer func() { c.lease = was }()
+	var err error
+	if _, c.lease, err = c.authorise(r.op, r.args); err != nil {
+		return err
+	}
+	v, err := c.admitted(r.op, r.binding, r.args)
+	if err != nil {
+		return err
+	}
+	var made *handle
+	_ = eachHandle(resultOf(r.op.fn), v, func(_ *abi.Type, rep abi.Rep) error {
+		made = c.handles.remove(rep)
+		return nil
+	})
+	switch {
+	case made == nil:
+		h.dead = c.errorOf(r.op.fn.Result, v)
+	case made.resource != h.resource:
+		made.discard(c)
+	default:
+		h.value, h.implementation, h.lease, h.dead = made.value, made.implementation, made.lease, nil
+		c.handles.sizes += sizeOf(h.value)
+		was, err = c.mix(was, h.lease)
+	}
+	return err
 }
 
 // consume drops the own handles among arguments.
@@ -368,17 +448,27 @@ func (c *call) placeAt(rep abi.Rep, h *handle) error {
 }
 
 // dead returns why a handle among the arguments cannot be used.
-func (c *call) dead(op *operation, args []abi.Value) (why *abi.Error) {
+func (c *call) dead(op *operation, args []abi.Value) (why *abi.Error, err error) {
 	if op.polls {
-		return nil
+		return nil, nil
 	}
 	for i, p := range op.fn.Params {
-		_ = eachHandle(p.Type, args[i], func(_ *abi.Type, rep abi.Rep) error {
-			if h := c.handles.open[rep]; h != nil && h.dead != nil && why == nil {
-				why = h.dead
+		err = eachHandle(p.Type, args[i], func(_ *abi.Type, rep abi.Rep) error {
+			h := c.handles.open[rep]
+			if h == nil || h.dead == nil || why != nil {
+				return nil
 			}
+			if h.again != nil {
+				if err := c.makeLate(h); err != nil {
+					return err
+				}
+			}
+			why = h.dead
 			return nil
 		})
+		if err != nil {
+			return nil, err
+		}
 	}
-	return why
+	return why, nil
 }

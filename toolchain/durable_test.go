@@ -2,9 +2,14 @@ package toolchain_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +17,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/clock"
+	httpcap "github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/host"
 )
@@ -134,46 +140,13 @@ func TestDurable(t *testing.T) {
 			t.Parallel()
 			for kill := 0; ; kill++ {
 				till := &till{exact: exact, done: map[abi.Once]int64{}}
-				d := host.Durable{Run: "r", Idle: time.Millisecond}
-				killed, slept, left := false, 0, kill
-				for process := 0; ; process++ {
-					if process > 40 {
-						t.Fatal("it does not end")
-					}
-					l := &logged{kill: left}
-					if killed {
-						l.kill = 1 << 30
-					}
-					run := d
-					run.Journal = l
-					r, err := hosts[process%2].Do(t.Context(), host.Request{
-						Tool: "t", Env: host.Env{"till": till, "clock": clock.System(), "random": random.System()}, Durable: &run,
-					})
-					var asleep *host.AsleepError
-					switch {
-					case errors.As(err, &asleep):
-						slept++
-						if len(asleep.Waits) == 0 || asleep.Waits[0].At.IsZero() {
-							t.Fatalf("it waits for %v", asleep.Waits)
-						}
-						d.State, d.Log = asleep.State, nil
-						left = l.kill
-						continue
-					case errors.Is(err, errKilled):
-						killed = true
-						d.Log = append(d.Log, l.entries[:l.committed]...)
-						continue
-					case err != nil:
-						t.Fatal(err)
-					}
-					if slept == 0 {
-						t.Error("it never slept")
-					}
-					out := string(r.Output)
-					if exact && (till.value != 15 || out != `{"seen":5,"interrupted":0}`) || !exact && (till.value < 14 || till.value > 15 || !strings.HasPrefix(out, `{"seen":5,`)) {
-						t.Errorf("killed at %d: the counter is %d, and the result %s", kill, till.value, out)
-					}
-					break
+				r, slept, killed := lives(t, hosts, kill, host.Request{Tool: "t", Env: host.Env{"till": till, "clock": clock.System(), "random": random.System()}})
+				if slept == 0 {
+					t.Error("it never slept")
+				}
+				out := string(r.Output)
+				if exact && (till.value != 15 || out != `{"seen":5,"interrupted":0}`) || !exact && (till.value < 14 || till.value > 15 || !strings.HasPrefix(out, `{"seen":5,`)) {
+					t.Errorf("killed at %d: the counter is %d, and the result %s", kill, till.value, out)
 				}
 				if !killed {
 					t.Logf("%d places", kill)
@@ -182,4 +155,113 @@ func TestDurable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDurableRequests kills calls that send requests. A request that changes nothing is sent again; one that may have come about is reported, and not sent
+// again.
+func TestDurableRequests(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var posts int
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Method == http.MethodPost {
+			posts++
+		}
+		_, _ = w.Write([]byte(strings.Repeat(r.Method, 1000)))
+	}))
+	t.Cleanup(server.Close)
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web, err := httpcap.New(httpcap.Options{Rules: []httpcap.Rule{{Scheme: "http", Host: u.Hostname(), Port: uint16(port), Methods: []string{"GET", "POST"}, Path: "/**"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := tool("", `
+		const got: string[] = [];
+		for (const method of ["GET", "POST", "GET", "POST"]) {
+			try {
+				const r = await env.web.fetch(input.url, { method });
+				got.push((await r.text()).slice(-1) + r.status);
+			} catch (e: any) { got.push(method + " " + e.code); }
+			await env.clock.sleep(10);
+		}
+		return got;`)
+	hosts := make([]*host.Component, 2)
+	for i := range hosts {
+		_, tools := newToolchain(t, host.Options{})
+		hosts[i] = build(t, tools, s)
+	}
+	input := []byte(`{"url":"` + server.URL + `/x"}`)
+	interrupted := 0
+	for kill := 0; ; kill++ {
+		before := posts
+		r, _, killed := lives(t, hosts, kill, host.Request{Tool: "t", Input: input, Env: host.Env{"web": web, "clock": clock.System()}})
+		var got []string
+		if err := json.Unmarshal(r.Output, &got); err != nil {
+			t.Fatal(err)
+		}
+		sent := posts - before
+		for i, text := range got {
+			switch {
+			case i%2 == 0 && text != "T200":
+				t.Errorf("killed at %d: the request %d that changes nothing gave %s", kill, i, text)
+			case i%2 == 1 && text == "POST interrupted":
+				interrupted++
+			case i%2 == 1 && text != "T200":
+				t.Errorf("killed at %d: request %d gave %s", kill, i, text)
+			}
+		}
+		if sent > 2 {
+			t.Errorf("killed at %d: %d requests that change something", kill, sent)
+		}
+		if !killed {
+			break
+		}
+	}
+	if interrupted == 0 {
+		t.Error("no request was interrupted")
+	}
+}
+
+// lives makes a durable call that is killed once, after so many entries and commits, and goes on in other hosts.
+func lives(t *testing.T, hosts []*host.Component, kill int, request host.Request) (_ host.Result, slept int, killed bool) {
+	t.Helper()
+	d := host.Durable{Run: "r", Idle: time.Millisecond}
+	left := kill
+	for process := range 60 {
+		l := &logged{kill: left}
+		if killed {
+			l.kill = 1 << 30
+		}
+		run, r := d, request
+		run.Journal, r.Durable = l, &run
+		result, err := hosts[process%len(hosts)].Do(t.Context(), r)
+		var asleep *host.AsleepError
+		switch {
+		case errors.As(err, &asleep):
+			if len(asleep.Waits) == 0 || asleep.Waits[0].At.IsZero() {
+				t.Fatalf("it waits for %v", asleep.Waits)
+			}
+			slept++
+			d.State, d.Log = asleep.State, nil
+			left = l.kill
+		case errors.Is(err, errKilled):
+			killed = true
+			d.Log = append(d.Log, l.entries[:l.committed]...)
+		case err != nil:
+			t.Fatal(err)
+		default:
+			return result, slept, killed
+		}
+	}
+	t.Fatal("it does not end")
+	return host.Result{}, 0, false
 }

@@ -204,6 +204,9 @@ const (
 // Quick implements [abi.Quick].
 func (*Exchange) Quick() []string { return []string{"exchange.subscribe"} }
 
+// Repeat implements [abi.Repeatable]: what has arrived is only read.
+func (*Exchange) Repeat(string, []abi.Value) abi.Repeat { return abi.Reads }
+
 // Lists implements [abi.Bounded].
 func (*Exchange) Lists() map[string]int {
 	return map[string]int{"exchange.head.result.headers": 20_000} // of 64 KiB together

@@ -270,6 +270,20 @@ const maxNarrowings = 16
 // Quick implements [abi.Quick].
 func (*Client) Quick() []string { return []string{"client.start", "client.narrow", "client.rules"} }
 
+// Repeat implements [abi.Repeatable]: requests that change nothing on the server, by their method, are made again.
+func (*Client) Repeat(function string, args []abi.Value) abi.Repeat {
+	switch function {
+	case "client.rules":
+		return abi.Reads
+	case "client.narrow":
+		return abi.Derives
+	}
+	if method, ok := args[0].([]abi.Value)[0].(string); ok && (method == "GET" || method == "HEAD") {
+		return abi.Repeats
+	}
+	return abi.Interrupts
+}
+
 // Lists implements [abi.Bounded].
 func (*Client) Lists() map[string]int {
 	return map[string]int{

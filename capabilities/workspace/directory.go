@@ -3,6 +3,8 @@ package workspace
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -38,6 +40,18 @@ func (d *Directory) Interface() string { return Interface }
 
 // Size implements [abi.Sized].
 func (d *Directory) Size() int { return len(d.base) }
+
+// Repeat implements [abi.Repeatable]. A change of files is not repeated.
+func (*Directory) Repeat(function string, _ []abi.Value) abi.Repeat {
+	switch name := strings.TrimPrefix(function, "directory."); {
+	case name == "subdirectory" || name == "read-only":
+		return abi.Derives
+	case strings.HasPrefix(name, "read") || slices.Contains([]string{"list", "find", "grep", "diff", "diff-revision", "stat", "history", "snapshots"}, name):
+		return abi.Reads
+	default:
+		return abi.Interrupts
+	}
+}
 
 // Quick implements [abi.Quick]. Methods that read are not among them: they wait until a change of a large directory is done.
 func (*Directory) Quick() []string {
