@@ -86,7 +86,7 @@ func (r *Runs) work() {
 	}
 }
 
-// beat says that this process is alive, and takes runs from those that are not.
+// beat says that this process is alive, if it has runs, and takes runs from those that are not.
 func (r *Runs) beat() error {
 	boot, up, err := lease.Uptime()
 	if err != nil {
@@ -117,13 +117,19 @@ func (r *Runs) beat() error {
 	if err != nil {
 		return err
 	}
+	r.mu.Lock()
+	idle := len(r.active) == 0
+	r.mu.Unlock()
+	if idle && len(left) == 0 && len(others) == 0 {
+		return nil // to write each second would keep the disk of an idle machine awake
+	}
 	return r.db.Update(ctx, func(c *sqlite.Conn) error {
 		for _, id := range left {
 			if _, err := c.Exec(ctx, `UPDATE run SET state = 'ready', owner = NULL WHERE id = ? AND owner = ?`, id, r.owner); err != nil {
 				return err
 			}
 		}
-		if _, err := c.Exec(ctx, `INSERT INTO owner VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET boot = excluded.boot, until = excluded.until`, r.owner, boot, int64(up+leaseTime)); err != nil {
+		if err := r.live(ctx, c, boot, up); err != nil {
 			return err
 		}
 		for _, name := range others {
@@ -141,6 +147,12 @@ func (r *Runs) beat() error {
 		}
 		return nil
 	})
+}
+
+// live writes down that this process is alive.
+func (r *Runs) live(ctx context.Context, c *sqlite.Conn, boot string, up time.Duration) error {
+	_, err := c.Exec(ctx, `INSERT INTO owner VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET boot = excluded.boot, until = excluded.until`, r.owner, boot, int64(up+leaseTime))
+	return err
 }
 
 // left returns runs that belong to this process and that it does not work on: it could not write that down, because the disk was full.
@@ -215,9 +227,16 @@ func (r *Runs) take() (wait time.Duration, err error) {
 	if err != nil || len(due) == 0 {
 		return wait, err
 	}
+	boot, up, err := lease.Uptime()
+	if err != nil {
+		return wait, err
+	}
 	var taken []row
 	err = r.db.Update(ctx, func(c *sqlite.Conn) error {
 		taken = taken[:0]
+		if err := r.live(ctx, c, boot, up); err != nil {
+			return err
+		}
 		for _, id := range due {
 			var w row
 			err := c.Row(ctx, `UPDATE run SET state = 'running', owner = ?, fence = fence + 1, wake = NULL
