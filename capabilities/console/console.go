@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 	"sync"
 	"time"
 
@@ -73,6 +74,30 @@ func (*Console) Quick() []string { return []string{"get"} }
 func (c *Console) Open(ctx context.Context) (any, error) {
 	l := limit(c.limit)
 	return &Log{console: c, left: abi.OfCall(ctx, l, l.left)}, nil
+}
+
+// Reopen implements [abi.Reopener]: a call that goes on has what was left of the limit.
+func (c *Console) Reopen(ctx context.Context, state []byte) (any, error) {
+	bytes, err := strconv.Atoi(string(state))
+	if err != nil {
+		return nil, fmt.Errorf("read what a call has left of its console: %w", err)
+	}
+	opened, err := c.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := opened.(*Log).left
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bytes = min(l.bytes, bytes)
+	return opened, nil
+}
+
+// Save implements [abi.Lasting].
+func (l *Log) Save() (state []byte, ok bool) {
+	l.left.mu.Lock()
+	defer l.left.mu.Unlock()
+	return []byte(strconv.Itoa(l.left.bytes)), true
 }
 
 // limit is the limit of a console. Consoles of a call with equal limits share the rest of one.

@@ -157,3 +157,25 @@ func TestProgressFloods(t *testing.T) {
 		t.Error("a log that is closed tells")
 	}
 }
+
+// TestReopen has a call go on in another process: it has what was left of its limit.
+func TestReopen(t *testing.T) {
+	c, lines := record(10)
+	first := open(t, c)
+	first.Log(t.Context(), Info, "12345")
+	state, ok := first.Save()
+	if !ok {
+		t.Fatal("it cannot be saved")
+	}
+	again, err := c.Reopen(t.Context(), state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.(*Log).Log(t.Context(), Info, "6789012")
+	if got := lines(); len(got) < 2 || got[1] != "info: 6789" {
+		t.Errorf("got %q", got)
+	}
+	if _, err := c.Reopen(t.Context(), []byte("x")); err == nil {
+		t.Error("a state that nobody saved was read")
+	}
+}

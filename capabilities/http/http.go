@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -168,6 +169,38 @@ func (g *Grant) Open(ctx context.Context) (any, error) {
 	budget := abi.OfCall(ctx, sizes, func() *budget { return sizes.budget(turns.User(ctx)) })
 	budget.held.AtLeast(g.largest)
 	return &Client{grant: g, call: &call{ctx, budget}}, nil
+}
+
+// used is what a call has used of its limits, for a call that goes on in another process.
+type used struct {
+	Requests int64 `json:"requests"`
+	Received int64 `json:"received"`
+}
+
+// Save implements [abi.Lasting]: it returns what the call has used of its limits.
+func (c *Client) Save() (state []byte, ok bool) {
+	b := c.call.budget
+	state, err := json.Marshal(used{b.requests.Load(), b.received.Limit() - b.received.Free()})
+	return state, err == nil
+}
+
+// Reopen implements [abi.Reopener]: the limits of the call go on as they were.
+func (g *Grant) Reopen(ctx context.Context, state []byte) (any, error) {
+	var u used
+	if err := json.Unmarshal(state, &u); err != nil {
+		return nil, fmt.Errorf("read what a call has used of http: %w", err)
+	}
+	opened, err := g.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := opened.(*Client).call.budget // shared by bindings, each of which comes here
+	for n := b.requests.Load(); n < u.Requests && !b.requests.CompareAndSwap(n, u.Requests); n = b.requests.Load() {
+	}
+	if more := u.Received - (b.received.Limit() - b.received.Free()); more > 0 {
+		_ = b.received.Reserve(min(more, b.received.Free())) // then nothing is left
+	}
+	return opened, nil
 }
 
 // CloseIdleConnections closes connections that no exchange is using. They also close after 30 s.
