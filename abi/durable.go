@@ -26,6 +26,13 @@ type Repeatable interface {
 	Repeat(function string, args []Value) Repeat
 }
 
+// Rememberer is a [Repeatable] value that is asked whether an operation has come about, before it is executed again. It must then refuse a change by
+// an operation that comes before the last that it knows of the run. The results of its functions that repeat have no content.
+type Rememberer interface {
+	// Remembers reports whether the operation [OnceOf] has come about.
+	Remembers(ctx context.Context) (bool, error)
+}
+
 // Lasting is a Go value behind a handle that a sleeping call can write down. The handle of a value that is neither Lasting, nor what an
 // operation that [Derives] returned, nor the binding itself keeps its call awake.
 type Lasting interface {

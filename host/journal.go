@@ -95,6 +95,16 @@ func (c *call) journaled(op *operation, binding string, args []abi.Value) (abi.V
 	case begun && repeat != abi.Repeats:
 		why := abi.Errorf(abi.CodeInterrupted, "%s: the process ended meanwhile, so it may have happened", strings.TrimPrefix(op.fn.Name, "[method]"))
 		return c.answer(e, entryAnswer, op, repeat, args, func() (abi.Value, error) { return c.refuse(op, binding, args, why) })
+	case begun:
+		switch came, err := c.remembers(op, args); {
+		case err != nil:
+			return nil, err
+		case came:
+			return c.answer(e, entryAnswer, op, repeat, args, func() (abi.Value, error) {
+				c.consume(op, args)
+				return okResult(nil), nil
+			})
+		}
 	case repeat == abi.Reads || repeat == abi.Derives:
 		e.buf[0] = entryWhole
 		return c.answer(e, entryWhole, op, repeat, args, func() (abi.Value, error) { return c.admitted(op, binding, args) })
@@ -109,6 +119,21 @@ func (c *call) journaled(op *operation, binding string, args []abi.Value) (abi.V
 		}
 	}
 	return c.answer(e, entryAnswer, op, repeat, args, func() (abi.Value, error) { return c.admitted(op, binding, args) })
+}
+
+// remembers reports whether an operation that began before has come about, as the value says whose operation it is.
+func (c *call) remembers(op *operation, args []abi.Value) (came bool, err error) {
+	self := c.handles.open[args[0].(abi.Rep)]
+	if self == nil || op.fn.Result == nil || op.fn.Result.Kind != abi.KindResult || op.fn.Result.Ok != nil {
+		return false, nil
+	}
+	r, ok := self.value.(abi.Rememberer)
+	if !ok {
+		return false, nil
+	}
+	ctx := abi.WithOnce(c.under(c.lease), c.journal.once)
+	cancelled := c.store.Blocking(func() { came, err = r.Remembers(ctx) })
+	return came, orCancelled(err, cancelled)
 }
 
 func orCancelled(err, cancelled error) error {

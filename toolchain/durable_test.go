@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/stilehost/stile/capabilities/clock"
 	httpcap "github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/host"
 )
 
@@ -234,7 +236,7 @@ func TestDurableRequests(t *testing.T) {
 // lives makes a durable call that is killed once, after so many entries and commits, and goes on in other hosts.
 func lives(t *testing.T, hosts []*host.Component, kill int, request host.Request) (_ host.Result, slept int, killed bool) {
 	t.Helper()
-	d := host.Durable{Run: "r", Idle: time.Millisecond}
+	d := host.Durable{Run: fmt.Sprint("r", kill), Idle: time.Millisecond}
 	left := kill
 	for process := range 60 {
 		l := &logged{kill: left}
@@ -257,11 +259,46 @@ func lives(t *testing.T, hosts []*host.Component, kill int, request host.Request
 			killed = true
 			d.Log = append(d.Log, l.entries[:l.committed]...)
 		case err != nil:
-			t.Fatal(err)
+			t.Fatalf("killed at %d, process %d: %v", kill, process, err)
 		default:
 			return result, slept, killed
 		}
 	}
 	t.Fatal("it does not end")
 	return host.Result{}, 0, false
+}
+
+// TestDurableFiles kills calls that change a workspace: each line is in the file once, and nobody is told that it may not be.
+func TestDurableFiles(t *testing.T) {
+	t.Parallel()
+	store, err := workspace.Open(t.Context(), filepath.Join(t.TempDir(), "w.db"), workspace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	s := tool("", `
+		await env.files.makeDirectory("logs");
+		const sub = await env.files.subdirectory("logs");
+		for (let i = 0; i < 4; i++) {
+			await sub.append("a.log", i + "\n");
+			if (i == 1) { await env.clock.sleep(10); await env.files.move("logs/a.log", "logs/b.log"); await env.files.copy("logs/b.log", "logs/a.log"); }
+		}
+		await env.files.edit("logs/a.log", [{ old: "3", new: "three" }]);
+		return await sub.read("a.log") + await sub.read("b.log");`)
+	hosts := make([]*host.Component, 2)
+	for i := range hosts {
+		_, tools := newToolchain(t, host.Options{})
+		hosts[i] = build(t, tools, s)
+	}
+	for kill := 0; ; kill++ {
+		files := store.Workspace(fmt.Sprint("w", kill))
+		d := host.Request{Tool: "t", Env: host.Env{"files": files, "clock": clock.System()}}
+		r, _, killed := lives(t, hosts, kill, d)
+		if got := string(r.Output); got != `"0\n1\n2\nthree\n0\n1\n"` {
+			t.Errorf("killed at %d: the files have %s", kill, got)
+		}
+		if !killed {
+			break
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capability"
+	"github.com/stilehost/stile/internal/sqlite"
 )
 
 // Interface is the WIT interface that this package implements, in wit/deps/capability/workspace.wit.
@@ -41,16 +42,30 @@ func (d *Directory) Interface() string { return Interface }
 // Size implements [abi.Sized].
 func (d *Directory) Size() int { return len(d.base) }
 
-// Repeat implements [abi.Repeatable]. A change of files is not repeated.
-func (*Directory) Repeat(function string, _ []abi.Value) abi.Repeat {
+// Repeat implements [abi.Repeatable]. A change in a workspace comes about once. In a directory of the machine nobody can tell, and what returns something
+// about the change would have to be kept.
+func (d *Directory) Repeat(function string, _ []abi.Value) abi.Repeat {
 	switch name := strings.TrimPrefix(function, "directory."); {
 	case name == "subdirectory" || name == "read-only":
 		return abi.Derives
 	case strings.HasPrefix(name, "read") || slices.Contains([]string{"list", "find", "grep", "diff", "diff-revision", "stat", "history", "snapshots"}, name):
 		return abi.Reads
-	default:
+	case name == "replace" || strings.HasSuffix(name, "snapshot"):
 		return abi.Interrupts
 	}
+	if _, stored := d.volume.(*stored); stored {
+		return abi.Repeats
+	}
+	return abi.Interrupts
+}
+
+// Remembers implements [abi.Rememberer].
+func (d *Directory) Remembers(ctx context.Context) (bool, error) {
+	v, stored := d.volume.(*stored)
+	if !stored {
+		return false, nil
+	}
+	return sqlite.Marked(ctx, v.store.db)
 }
 
 // Quick implements [abi.Quick]. Methods that read are not among them: they wait until a change of a large directory is done.

@@ -333,4 +333,4 @@ CREATE TRIGGER revision_delete AFTER DELETE ON revision BEGIN
 		AND NOT EXISTS (SELECT 1 FROM revision WHERE content = old.content)
 		AND NOT EXISTS (SELECT 1 FROM kept WHERE content = old.content);
 END;
-`}}
+`, sqlite.OnceTable}}

@@ -339,6 +339,9 @@ func (v *stored) update(ctx context.Context, base string, f func(files) error) e
 				wanted = t.wanted
 				return err
 			}
+			if err := sqlite.Mark(ctx, t.conn); err != nil {
+				return err
+			}
 			if t.checked {
 				return nil
 			}

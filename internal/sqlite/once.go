@@ -25,6 +25,53 @@ CREATE INDEX once_at ON once (at);
 // onceKept is how long the last change of a run is kept. Runs end earlier.
 const onceKept = 400 * 24 * time.Hour
 
+// errLost says that the change comes from a process that has lost its run.
+func errLost(run string) error {
+	return fmt.Errorf("run %s has come further than this: it belongs to another process", run)
+}
+
+// Mark notes in a transaction that the operation of a durable call comes about in it, for a store that answers [abi.Rememberer] with [Marked]. It fails if a
+// later one has, or this one. Outside of a durable call it does nothing.
+func Mark(ctx context.Context, c *Conn) error {
+	once, durable := abi.OnceOf(ctx)
+	if !durable {
+		return nil
+	}
+	whole := context.WithoutCancel(ctx)
+	var last int64
+	switch err := c.Row(whole, `SELECT sequence FROM once WHERE run = ?`, once.Run).Scan(&last); {
+	case errors.Is(err, sql.ErrNoRows):
+		if err := forget(whole, c); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	case last >= int64(once.Sequence):
+		return errLost(once.Run)
+	}
+	return remember(whole, c, once, []byte{})
+}
+
+// Marked reports whether the operation of a durable call has come about.
+func Marked(ctx context.Context, db *DB) (is bool, err error) {
+	once, _ := abi.OnceOf(ctx)
+	err = db.Read(ctx, func(c *Conn) error {
+		return c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM once WHERE run = ? AND sequence = ?)`, once.Run, int64(once.Sequence)).Scan(&is)
+	})
+	return is, err
+}
+
+// forget deletes what runs have left that ended long ago.
+func forget(ctx context.Context, c *Conn) error {
+	_, err := c.Exec(ctx, `DELETE FROM once WHERE at < ?`, time.Now().Add(-onceKept).Unix())
+	return err
+}
+
+func remember(ctx context.Context, c *Conn, o abi.Once, answer []byte) error {
+	_, err := c.Exec(ctx, `INSERT OR REPLACE INTO once VALUES (?, ?, ?, ?)`, o.Run, int64(o.Sequence), time.Now().Unix(), answer)
+	return err
+}
+
 // Once is [DB.Update] for a change that an operation asks for. The operation of a durable call has a name, [abi.OnceOf], and its change comes about
 // once: when the operation is repeated, because the process ended before anybody knew the answer, it gets the first answer. A process that has lost
 // its run cannot make a change that comes after one of the new owner.
@@ -39,7 +86,7 @@ func Once[T any](ctx context.Context, db *DB, f func(*Conn) (T, error)) (answer 
 		var text []byte
 		switch err := c.Row(ctx, `SELECT sequence, answer FROM once WHERE run = ?`, once.Run).Scan(&last, &text); {
 		case errors.Is(err, sql.ErrNoRows):
-			if _, err := c.Exec(ctx, `DELETE FROM once WHERE at < ?`, time.Now().Add(-onceKept).Unix()); err != nil {
+			if err := forget(ctx, c); err != nil {
 				return err
 			}
 		case err != nil:
@@ -47,7 +94,7 @@ func Once[T any](ctx context.Context, db *DB, f func(*Conn) (T, error)) (answer 
 		case last == int64(once.Sequence):
 			return json.Unmarshal(text, &answer)
 		case last > int64(once.Sequence):
-			return fmt.Errorf("run %s has come further than this: it belongs to another process", once.Run)
+			return errLost(once.Run)
 		}
 		if answer, err = f(c); err != nil {
 			return err
@@ -55,8 +102,7 @@ func Once[T any](ctx context.Context, db *DB, f func(*Conn) (T, error)) (answer 
 		if text, err = json.Marshal(answer); err != nil {
 			return err
 		}
-		_, err = c.Exec(ctx, `INSERT OR REPLACE INTO once VALUES (?, ?, ?, ?)`, once.Run, int64(once.Sequence), time.Now().Unix(), text)
-		return err
+		return remember(ctx, c, once, text)
 	})
 	if err != nil {
 		var none T
