@@ -128,7 +128,7 @@ func TestRoomIsMade(t *testing.T) {
 func TestOlderRoom(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ws.db")
 	older := schema
-	older.Migrations = schema.Migrations[:len(schema.Migrations)-1]
+	older.Migrations = schema.Migrations[:len(schema.Migrations)-2] // before there was the room of an owner
 	db, err := sqlite.Open(t.Context(), file, older)
 	if err != nil {
 		t.Fatal(err)
