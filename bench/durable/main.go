@@ -1,0 +1,323 @@
+// Command durable measures durable calls: what a sleeping one takes on disk and in memory, how long it takes to wake, how many operations are logged
+// in a second, and how long a process takes to begin that finds many sleeping runs. Calls that are not durable run beside them.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"testing/fstest"
+	"time"
+
+	"github.com/stilehost/stile/capabilities/clock"
+	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/durable"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/toolchain"
+)
+
+const source = `
+/** Waits with ten notes in memory. */
+export async function wait({ until }: { until: number }, env: any) {
+  const notes = Array.from({ length: 10 }, (_, i) => ({ title: "note " + i, text: "The text of note " + i }));
+  await env.clock.sleep(Math.max(0, until - await env.clock.now()));
+  await env.store.get("k");
+  return notes.length;
+}
+/** Makes operations. */
+export async function work({ reads, writes }: { reads: number, writes: number }, env: any) {
+  for (let w = 0; w < writes; w++) {
+    for (let r = 0; r < reads; r++) await env.store.get("k");
+    await env.store.increment("n", 1);
+  }
+  return writes;
+}`
+
+func main() {
+	sleeping := flag.Int("sleeping", 10_000, "how many runs sleep")
+	waking := flag.Int("waking", 1000, "how many of them wake at once")
+	out := flag.String("out", "", "file for the figures, as JSON")
+	flag.Parse()
+	if err := run(context.Background(), *sleeping, *waking, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "bench/durable:", err)
+		os.Exit(1)
+	}
+}
+
+// bench is what is measured.
+type bench struct {
+	dir    string
+	host   *host.Host
+	store  *kv.Store
+	runs   *durable.Runs
+	spec   durable.Spec
+	direct *host.Component
+
+	mu    sync.Mutex
+	woken []time.Duration // from when a run is asked for its authority to the first operation of its code
+}
+
+// request is the authority of a run. The first operation of kv after it is where a woken run has come to its code.
+func (b *bench) request() host.Request {
+	began := time.Now()
+	first := true
+	return host.Request{
+		Env:    host.Env{"clock": clock.System(), "store": b.store.Bucket("b")},
+		Limits: host.Limits{CPU: time.Hour, Wall: time.Hour},
+		Observe: func(o host.Operation) {
+			if first && o.Interface == kv.Interface && strings.HasPrefix(o.Func, "get") {
+				first = false
+				b.mu.Lock()
+				b.woken = append(b.woken, time.Since(began))
+				b.mu.Unlock()
+			}
+		},
+	}
+}
+
+func (b *bench) open(ctx context.Context) (err error) {
+	b.runs, err = durable.Open(ctx, durable.Options{
+		Dir: b.dir, Key: make([]byte, durable.KeySize), Host: b.host, Idle: 50 * time.Millisecond, Live: 200,
+		Request: func(context.Context, durable.Info) (host.Request, func(), error) { return b.request(), nil, nil },
+	})
+	return err
+}
+
+func run(ctx context.Context, sleeping, waking int, out string) (err error) {
+	dir, err := os.MkdirTemp("", "bench-durable-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	b := &bench{dir: dir}
+	if b.host, err = host.New(ctx, host.Options{}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.host.Close()) }()
+	if b.store, err = kv.Open(ctx, filepath.Join(dir, "kv.db"), kv.Options{}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.store.Close()) }()
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	if err := b.open(ctx); err != nil {
+		return err
+	}
+	figures := map[string]float64{}
+	for _, measure := range []func(context.Context, map[string]float64) error{
+		b.operations,
+		func(ctx context.Context, f map[string]float64) error { return b.sleep(ctx, f, sleeping) },
+		func(ctx context.Context, f map[string]float64) error { return b.wake(ctx, f, waking) },
+	} {
+		if err := measure(ctx, figures); err != nil {
+			return errors.Join(err, b.runs.Close())
+		}
+	}
+	if err := b.runs.Close(); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(figures, "", "  ")
+	if err != nil {
+		return err
+	}
+	fmt.Println(string(text))
+	if out == "" {
+		return nil
+	}
+	return os.WriteFile(out, append(text, '\n'), 0o644)
+}
+
+func (b *bench) build(ctx context.Context) error {
+	t, err := toolchain.New(ctx, b.host, toolchain.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = t.Close() }()
+	wasm, err := t.Assemble(ctx, toolchain.Source{
+		FS: fstest.MapFS{"tool.ts": {Data: []byte(source)}}, Entry: "tool.ts", Bindings: map[string]string{"store": kv.Interface, "clock": clock.Interface},
+	}, false)
+	if err != nil {
+		return err
+	}
+	_, engine := t.Engine()
+	module, err := engine(ctx)
+	if err != nil {
+		return err
+	}
+	b.spec = durable.Spec{Component: wasm, Modules: [][]byte{module}}
+	if _, err := b.host.AddModule(ctx, module); err != nil {
+		return err
+	}
+	b.direct, err = b.host.Load(ctx, wasm)
+	return err
+}
+
+// start starts a run.
+func (b *bench) start(ctx context.Context, tool string, input any) (string, error) {
+	s := b.spec
+	s.Tool = tool
+	var err error
+	if s.Input, err = json.Marshal(input); err != nil {
+		return "", err
+	}
+	info, _, err := b.runs.Start(ctx, s)
+	return info.Name, err
+}
+
+// operations measures how many operations a second are logged, and how many are made without a log.
+func (b *bench) operations(ctx context.Context, figures map[string]float64) error {
+	const calls, reads, writes = 64, 20, 10
+	input := map[string]int{"reads": reads, "writes": writes}
+	text, err := json.Marshal(input)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	var all sync.WaitGroup
+	failed := make([]error, calls)
+	for i := range calls {
+		all.Go(func() {
+			r := b.request()
+			r.Tool, r.Input = "work", text
+			_, failed[i] = b.direct.Do(ctx, r)
+		})
+	}
+	all.Wait()
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	plain := time.Since(began)
+	names := make([]string, calls)
+	for i := range names {
+		if names[i], err = b.start(ctx, "work", input); err != nil {
+			return err
+		}
+	}
+	began = time.Now()
+	b.runs.Work()
+	for _, name := range names {
+		if r, err := b.runs.Wait(ctx, name); err != nil || r.Err() != nil {
+			return errors.Join(err, r.Err())
+		}
+	}
+	logged := time.Since(began)
+	n := float64(calls * writes * (reads + 1))
+	figures["operations a second"], figures["logged operations a second"] = n/plain.Seconds(), n/logged.Seconds()
+	return nil
+}
+
+// sleep measures what sleeping runs take.
+func (b *bench) sleep(ctx context.Context, figures map[string]float64, n int) error {
+	before, file := resident(), b.size()
+	until := time.Now().Add(24 * time.Hour).UnixMilli()
+	began := time.Now()
+	for range n {
+		if _, err := b.start(ctx, "wait", map[string]int64{"until": until}); err != nil {
+			return err
+		}
+	}
+	for asleep := 0; asleep < n; {
+		list, err := b.runs.List(ctx, "", n)
+		if err != nil {
+			return err
+		}
+		asleep = 0
+		for _, r := range list {
+			if r.State.Final() {
+				return fmt.Errorf("run %s is %s: %s", r.Name, r.State, r.Reason)
+			}
+			if r.State == durable.Asleep {
+				asleep++
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	figures["sleeping runs"] = float64(n)
+	figures["milliseconds to start one and put it to sleep"] = time.Since(began).Seconds() * 1000 / float64(n)
+	figures["bytes of a sleeping run on disk"] = float64(b.size()-file) / float64(n)
+	if err := b.runs.Close(); err != nil {
+		return err
+	}
+	began = time.Now()
+	if err := b.open(ctx); err != nil {
+		return err
+	}
+	b.runs.Work()
+	figures["milliseconds to open a store of them"] = time.Since(began).Seconds() * 1000
+	figures["MB of memory for all of them"] = float64(resident()-before) / 1e6
+	return nil
+}
+
+// wake measures how long it takes to wake many at once, and each of them.
+func (b *bench) wake(ctx context.Context, figures map[string]float64, n int) error {
+	at := time.Now().Add(time.Duration(n)*5*time.Millisecond + 2*time.Second)
+	names := make([]string, n)
+	for i := range names {
+		var err error
+		if names[i], err = b.start(ctx, "wait", map[string]int64{"until": at.UnixMilli()}); err != nil {
+			return err
+		}
+	}
+	b.mu.Lock()
+	b.woken = nil
+	b.mu.Unlock()
+	for _, name := range names {
+		if r, err := b.runs.Wait(ctx, name); err != nil || r.Err() != nil {
+			return errors.Join(err, r.Err())
+		}
+	}
+	figures["waking at once"] = float64(n)
+	figures["milliseconds until all of them have ended"] = time.Since(at).Seconds() * 1000
+
+	single := make([]string, 50)
+	b.mu.Lock()
+	b.woken = nil
+	b.mu.Unlock()
+	for i := range single {
+		var err error
+		if single[i], err = b.start(ctx, "wait", map[string]int64{"until": time.Now().Add(time.Second + time.Duration(i)*50*time.Millisecond).UnixMilli()}); err != nil {
+			return err
+		}
+	}
+	for _, name := range single {
+		if r, err := b.runs.Wait(ctx, name); err != nil || r.Err() != nil {
+			return errors.Join(err, r.Err())
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	slices.Sort(b.woken)
+	if len(b.woken) == 0 {
+		return errors.New("no run woke")
+	}
+	figures["milliseconds to wake to running code, p50"] = b.woken[len(b.woken)/2].Seconds() * 1000
+	return nil
+}
+
+// size is how much the file of runs takes, with its log.
+func (b *bench) size() (n int64) {
+	for _, suffix := range []string{"", "-wal"} {
+		if info, err := os.Stat(filepath.Join(b.dir, durable.File+suffix)); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
+}
+
+// resident is the memory that Go has in use.
+func resident() int64 {
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
