@@ -152,7 +152,7 @@ type runsResume struct {
 func (*runsResume) Help() string {
 	return `It prints the result as stile run does, with its exit codes. If another process has the run, it waits for that.
 
-Example:
+Examples:
 
     stile runs resume 5x7kq2n4m3aaq2ci`
 }
@@ -174,7 +174,7 @@ type runsWork struct{}
 func (*runsWork) Help() string {
 	return `Several processes can do this at once. Each run belongs to one of them.
 
-Example:
+Examples:
 
     stile runs work`
 }
@@ -195,7 +195,7 @@ type runsCancel struct{ runArg }
 func (*runsCancel) Help() string {
 	return `A run that is under way ends within a second. A sleeping one does not wake.
 
-Example:
+Examples:
 
     stile runs cancel 5x7kq2n4m3aaq2ci`
 }
@@ -211,7 +211,7 @@ type runsRetry struct{ runArg }
 func (*runsRetry) Help() string {
 	return `A run is parked when it cannot go on: its log was altered, or process after process ended while it ran. It then goes on where it was.
 
-Example:
+Examples:
 
     stile runs retry 5x7kq2n4m3aaq2ci`
 }
@@ -225,7 +225,7 @@ type runsRemove struct{ runArg }
 
 // Help implements kong.HelpProvider.
 func (*runsRemove) Help() string {
-	return `Example:
+	return `Examples:
 
     stile runs remove 5x7kq2n4m3aaq2ci`
 }
