@@ -56,7 +56,7 @@ func (j *journal) Append(entry []byte) error {
 	}
 	w.mu.Unlock()
 	if large {
-		return j.Commit(context.Background())
+		return j.Commit(w.runs.ctx)
 	}
 	return nil
 }
@@ -180,7 +180,8 @@ func (w *writer) write() {
 
 // store writes a batch for each of these runs, which still must belong to this process.
 func (w *writer) store(list []*journal, batches [][]byte) []error {
-	r, ctx := w.runs, context.Background()
+	r := w.runs
+	ctx := r.base
 	faults, tags := make([]error, len(list)), make([][]byte, len(list))
 	err := r.db.Update(ctx, func(c *sqlite.Conn) error {
 		for i, j := range list {

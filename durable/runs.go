@@ -58,7 +58,8 @@ type Runs struct {
 	log    *slog.Logger
 	now    func() time.Time
 
-	ctx    context.Context
+	base   context.Context // never ends
+	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 	poke   chan struct{}
@@ -98,7 +99,8 @@ func Open(ctx context.Context, o Options) (*Runs, error) {
 		active: map[int64]*active{}, changed: make(chan struct{}), codes: map[string]*code{},
 	}
 	r.writer.runs = r
-	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.base = context.WithoutCancel(ctx)
+	r.ctx, r.cancel = context.WithCancel(r.base)
 	return r, nil
 }
 
@@ -121,8 +123,9 @@ func (r *Runs) Close() error {
 	for _, c := range codes {
 		errs = append(errs, c.close())
 	}
-	_ = r.db.Update(context.Background(), func(c *sqlite.Conn) error {
-		_, err := c.Exec(context.Background(), `DELETE FROM owner WHERE name = ?`, r.owner)
+	ctx := r.base
+	_ = r.db.Update(ctx, func(c *sqlite.Conn) error {
+		_, err := c.Exec(ctx, `DELETE FROM owner WHERE name = ?`, r.owner)
 		return err
 	})
 	return errors.Join(append(errs, r.db.Close(), r.holder.Close())...)

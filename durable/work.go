@@ -437,7 +437,7 @@ func (r *Runs) prepare(ctx context.Context, a *active, w row) (_ *host.Component
 
 // end writes down what became of a call.
 func (r *Runs) end(a *active, w row, result host.Result, err, cause error) {
-	ctx := context.WithoutCancel(r.ctx)
+	ctx := r.base
 	unwritten := a.journal.stop()
 	defer func() {
 		r.mu.Lock()

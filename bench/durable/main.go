@@ -120,10 +120,10 @@ func run(ctx context.Context, sleeping, waking int, out string) (err error) {
 		func(ctx context.Context, f map[string]float64) error { return b.wake(ctx, f, waking) },
 	} {
 		if err := measure(ctx, figures); err != nil {
-			return errors.Join(err, b.runs.Close())
+			return errors.Join(err, b.runs.Close()) //nolint:contextcheck // it takes none
 		}
 	}
-	if err := b.runs.Close(); err != nil {
+	if err := b.runs.Close(); err != nil { //nolint:contextcheck // it takes none
 		return err
 	}
 	text, err := json.MarshalIndent(figures, "", "  ")
@@ -245,7 +245,7 @@ func (b *bench) sleep(ctx context.Context, figures map[string]float64, n int) er
 	figures["sleeping runs"] = float64(n)
 	figures["milliseconds to start one and put it to sleep"] = time.Since(began).Seconds() * 1000 / float64(n)
 	figures["bytes of a sleeping run on disk"] = float64(b.size()-file) / float64(n)
-	if err := b.runs.Close(); err != nil {
+	if err := b.runs.Close(); err != nil { //nolint:contextcheck // it takes none
 		return err
 	}
 	began = time.Now()
