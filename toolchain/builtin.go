@@ -102,7 +102,9 @@ const requirePrefix = "require:"
 // resolveNode finds what one of nodeModules imports, or one of these itself.
 func (b *bundler) resolveNode(args api.OnResolveArgs) (api.OnResolveResult, error) {
 	if strings.HasPrefix(args.Importer, requirePrefix) || strings.HasPrefix(args.Importer, namedPrefix) { // imports the file of the same module
-		return nodeResult(args.Path), nil
+		found := nodeResult(args.Path)
+		found.SideEffects = api.SideEffectsTrue // as in foundNode
+		return found, nil
 	}
 	if !strings.HasPrefix(args.Path, ".") {
 		if file, ok := nodeModules[strings.TrimPrefix(args.Path, nodePrefix)]; ok {

@@ -78,17 +78,18 @@ func TestNativeAtTheTop(t *testing.T) {
 func TestNamedAndRequired(t *testing.T) {
 	s := newScripts(t)
 	files := map[string]string{
-		"main.ts":                     `import { a } from "p"; import q from "q"; import { extension } from "stile"; export default extension({ tools: { t: { description: "x", run: () => a.length + q(1) } } })`,
+		"main.ts":                     `import { a } from "p"; import q from "q"; import r from "r"; import { Writable } from "node:stream"; import { extension } from "stile"; export default extension({ tools: { t: { description: "x", run: () => typeof new Writable({ write() {} }).on + a.length + q(1) + r() + new Buffer.alloc(2).length } } })`,
 		"node_modules/p/index.mjs":    `import { styleText } from "node:util"; export const a = styleText("bold", "x");`,
 		"node_modules/p/package.json": `{"main": "index.mjs"}`,
 		"node_modules/q/index.js":     `module.exports = (x) => require("util").inspect(x)`,
+		"node_modules/r/index.js":     `module.exports = () => typeof require("zlib").createGzip`,
 	}
 	c, err := s.toolchain.Build(t.Context(), Source{FS: tree(files), Entry: "main.ts"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	if result, err := c.Call(t.Context(), "t", []byte("{}"), nil); err != nil || string(result) != `"101"` {
+	if result, err := c.Call(t.Context(), "t", []byte("{}"), nil); err != nil || string(result) != `"function101function2"` {
 		t.Errorf("got %s, %v", result, err)
 	}
 }

@@ -11,9 +11,10 @@ const known = (encoding: unknown) => (typeof encoding === "string" && /^base64ur
 for (const [object, name] of [[Buffer, "byteLength"], [Buffer, "isEncoding"], [Buffer, "alloc"], ...["write", "fill", "indexOf", "lastIndexOf", "includes"].map((name) => [Buffer.prototype, name])]) {
   const original = object[name];
   const first = name === "isEncoding" ? 0 : 1; // parameter that can be an encoding
-  Object.assign(object, { [name](this: unknown, ...values: unknown[]) {
+  const wrapped = function (this: unknown, ...values: unknown[]) {
     return original.apply(this, values.map((value, i) => (i >= first ? known(value) : value)));
-  } });
+  }; // a function, because some code writes new Buffer.alloc(0)
+  Object.assign(object, { [name]: Object.defineProperty(wrapped, "name", { value: name }) });
 }
 
 const { from } = Buffer;
