@@ -25,22 +25,23 @@ import (
 	"github.com/stilehost/stile/toolchain"
 )
 
-const source = `
-/** Waits with ten notes in memory. */
-export async function wait({ until }: { until: number }, env: any) {
-  const notes = Array.from({ length: 10 }, (_, i) => ({ title: "note " + i, text: "The text of note " + i }));
-  await env.clock.sleep(Math.max(0, until - await env.clock.now()));
-  await env.store.get("k");
-  return notes.length;
-}
-/** Makes operations. */
-export async function work({ reads, writes }: { reads: number, writes: number }, env: any) {
-  for (let w = 0; w < writes; w++) {
-    for (let r = 0; r < reads; r++) await env.store.get("k");
-    await env.store.increment("n", 1);
-  }
-  return writes;
-}`
+// source has a tool that waits with ten notes in memory, and one that makes operations.
+const source = `import { extension } from "stile";
+export default extension({ tools: {
+  wait: { description: "Waits.", input: { type: "object" }, run: async ({ until }: any, env: any) => {
+    const notes = Array.from({ length: 10 }, (_, i) => ({ title: "note " + i, text: "The text of note " + i }));
+    await env.clock.sleep(Math.max(0, until - await env.clock.now()));
+    await env.store.get("k");
+    return notes.length;
+  } },
+  work: { description: "Works.", input: { type: "object" }, run: async ({ reads, writes }: any, env: any) => {
+    for (let w = 0; w < writes; w++) {
+      for (let r = 0; r < reads; r++) await env.store.get("k");
+      await env.store.increment("n", 1);
+    }
+    return writes;
+  } },
+} });`
 
 func main() {
 	sleeping := flag.Int("sleeping", 10_000, "how many runs sleep")
@@ -74,7 +75,7 @@ func (b *bench) request() host.Request {
 		Env:    host.Env{"clock": clock.System(), "store": b.store.Bucket("b")},
 		Limits: host.Limits{CPU: time.Hour, Wall: time.Hour},
 		Observe: func(o host.Operation) {
-			if first && o.Interface == kv.Interface && strings.HasPrefix(o.Func, "get") {
+			if first && o.Interface == kv.Interface && strings.HasSuffix(o.Func, "bucket.get") {
 				first = false
 				b.mu.Lock()
 				b.woken = append(b.woken, time.Since(began))
