@@ -90,6 +90,21 @@ func (c *call) open(b *binding, resource *abi.Resource) error {
 	return err
 }
 
+// openLeased is open for a binding that may have grants. over says which of them has ended.
+func (c *call) openLeased(b *binding, resource *abi.Resource) (over *abi.Error, err error) {
+	if b.lease == nil && b.grants != nil {
+		if b.lease, err = c.leaseOf(b.grants); err != nil {
+			return nil, err
+		}
+	}
+	if over = b.lease.over(); over == nil {
+		if err = c.open(b, resource); err != nil {
+			over = b.lease.over()
+		}
+	}
+	return over, err
+}
+
 // The results of get, put and subset, whose types differ only in their payloads.
 func okResult(v abi.Value) abi.Value { return abi.Variant{Case: 0, Value: v} }
 
@@ -118,17 +133,7 @@ func (c *call) getBinding(f *abi.Func, args []abi.Value) (abi.Value, error) {
 		return c.errResult(f.Result, b.dead)
 	}
 	resource := f.Result.Ok.Resource
-	if b.lease == nil && b.grants != nil {
-		if b.lease, err = c.leaseOf(b.grants); err != nil {
-			return nil, err
-		}
-	}
-	over := b.lease.over()
-	if over == nil {
-		if err = c.open(b, resource); err != nil {
-			over = b.lease.over()
-		}
-	}
+	over, err := c.openLeased(b, resource)
 	switch {
 	case over != nil:
 		return c.errResult(f.Result, over)

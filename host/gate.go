@@ -188,8 +188,11 @@ func (c *call) authorise(op *operation, args []abi.Value) (binding string, l *le
 	return binding, l, nil
 }
 
-// eachHandle visits the handles in a value of type t, until visit fails.
+// eachHandle visits the handles in a value of type t, until visit fails. t is nil for no value.
 func eachHandle(t *abi.Type, v abi.Value, visit func(*abi.Type, abi.Rep) error) error {
+	if t == nil {
+		return nil
+	}
 	switch t.Kind {
 	case abi.KindOwn, abi.KindBorrow:
 		return visit(t, v.(abi.Rep))

@@ -370,14 +370,7 @@ func (c *call) mustClose() bool {
 
 // refuse answers an operation whose grant has ended, as [Grant] says, and drops the handles that came with it.
 func (c *call) refuse(op *operation, binding string, args []abi.Value, why *abi.Error) (abi.Value, error) {
-	for i, p := range op.fn.Params {
-		_ = eachHandle(p.Type, args[i], func(t *abi.Type, rep abi.Rep) error {
-			if t.Kind == abi.KindOwn && c.handles.open[rep] != nil {
-				c.faults = append(c.faults, c.handles.remove(rep).close())
-			}
-			return nil
-		})
-	}
+	c.consume(op, args)
 	switch r := op.fn.Result; {
 	case r == nil:
 		return nil, nil

@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -54,8 +55,8 @@ type entry struct {
 	states [][]byte // of the handles in the answer; nil where there is none
 }
 
-// begin begins an entry.
-func (j *journal) begin(kind int) *encoder {
+// newEntry begins an entry.
+func newEntry(kind int) *encoder {
 	e := &encoder{max: maxEntry, plain: true}
 	e.byte(byte(kind))
 	return e
@@ -73,7 +74,7 @@ func (e *encoder) called(op *operation, args []abi.Value) {
 func (c *call) journaled(op *operation, binding string, args []abi.Value) (abi.Value, error) {
 	j := c.journal
 	repeat := c.repeat(op, args)
-	e := j.begin(entryBegun)
+	e := newEntry(entryBegun)
 	e.called(op, args)
 	if e.full {
 		return nil, exceeded("bytes", printable.Size(maxEntry))
@@ -94,31 +95,32 @@ func (c *call) journaled(op *operation, binding string, args []abi.Value) (abi.V
 	switch {
 	case begun && repeat != abi.Repeats:
 		why := abi.Errorf(abi.CodeInterrupted, "%s: the process ended meanwhile, so it may have happened", strings.TrimPrefix(op.fn.Name, "[method]"))
-		return c.answer(e, entryAnswer, op, repeat, args, func() (abi.Value, error) { return c.refuse(op, binding, args, why) })
+		return c.answer(newEntry(entryAnswer), op, repeat, args, func() (abi.Value, error) { return c.refuse(op, binding, args, why) })
 	case begun:
 		switch came, err := c.remembers(op, args); {
 		case err != nil:
 			return nil, err
 		case came:
-			return c.answer(e, entryAnswer, op, repeat, args, func() (abi.Value, error) {
+			return c.answer(newEntry(entryAnswer), op, repeat, args, func() (abi.Value, error) {
 				c.consume(op, args)
 				return okResult(nil), nil
 			})
 		}
 	case repeat == abi.Reads || repeat == abi.Derives:
 		e.buf[0] = entryWhole
-		return c.answer(e, entryWhole, op, repeat, args, func() (abi.Value, error) { return c.admitted(op, binding, args) })
+		return c.answer(e, op, repeat, args, func() (abi.Value, error) { return c.admitted(op, binding, args) })
 	}
 	if !begun {
 		if err := j.Journal.Append(e.buf); err != nil {
 			return nil, err
 		}
 		var failed error
-		if cancelled := c.store.Blocking(func() { failed = j.Journal.Commit(c.ctx) }); failed != nil || cancelled != nil {
-			return nil, orCancelled(failed, cancelled)
+		cancelled := c.store.Blocking(func() { failed = j.Journal.Commit(c.ctx) })
+		if err := cmp.Or(failed, cancelled); err != nil {
+			return nil, err
 		}
 	}
-	return c.answer(e, entryAnswer, op, repeat, args, func() (abi.Value, error) { return c.admitted(op, binding, args) })
+	return c.answer(newEntry(entryAnswer), op, repeat, args, func() (abi.Value, error) { return c.admitted(op, binding, args) })
 }
 
 // remembers reports whether an operation that began before has come about, as the value says whose operation it is.
@@ -133,30 +135,20 @@ func (c *call) remembers(op *operation, args []abi.Value) (came bool, err error)
 	}
 	ctx := abi.WithOnce(c.under(c.lease), c.journal.once)
 	cancelled := c.store.Blocking(func() { came, err = r.Remembers(ctx) })
-	return came, orCancelled(err, cancelled)
+	return came, cmp.Or(err, cancelled)
 }
 
-func orCancelled(err, cancelled error) error {
-	if err != nil {
-		return err
-	}
-	return cancelled
-}
-
-// answer executes an operation and logs its answer. An operation that ends the call is not logged: that is the result of the run, or the process
+// answer executes an operation and logs its answer, at the end of an entry. An operation that ends the call is not logged: that is the result of the run, or the process
 // ends.
-func (c *call) answer(e *encoder, kind int, op *operation, repeat abi.Repeat, args []abi.Value, execute func() (abi.Value, error)) (abi.Value, error) {
+func (c *call) answer(e *encoder, op *operation, repeat abi.Repeat, args []abi.Value, execute func() (abi.Value, error)) (abi.Value, error) {
 	made := c.derives(op, repeat, args)
 	v, err := execute()
 	if err != nil {
 		return v, err
 	}
-	if kind == entryAnswer {
-		e = c.journal.begin(entryAnswer)
-	}
 	e.sized(func() { e.value(op.fn.Result, v) })
 	n := 0
-	_ = eachHandle(resultOf(op.fn), v, func(t *abi.Type, rep abi.Rep) error {
+	_ = eachHandle(op.fn.Result, v, func(t *abi.Type, rep abi.Rep) error {
 		h := c.handles.open[rep]
 		if made != nil {
 			d := *made
@@ -175,16 +167,6 @@ func (c *call) answer(e *encoder, kind int, op *operation, repeat abi.Repeat, ar
 		return nil, exceeded("bytes", printable.Size(maxEntry)+" of an answer in the log")
 	}
 	return v, c.journal.Journal.Append(e.buf)
-}
-
-// noResult stands for the result of a function that has none.
-var noResult = &abi.Type{Kind: abi.KindBool}
-
-func resultOf(f *abi.Func) *abi.Type {
-	if f.Result == nil {
-		return noResult
-	}
-	return f.Result
 }
 
 // repeat says what may be done with an operation when the call goes on in another process.
@@ -289,7 +271,7 @@ func (c *call) answered(op *operation, repeat abi.Repeat, binding string, args [
 	}
 	var reps []abi.Rep
 	var resources []*abi.Resource
-	_ = eachHandle(resultOf(op.fn), answer, func(t *abi.Type, rep abi.Rep) error {
+	_ = eachHandle(op.fn.Result, answer, func(t *abi.Type, rep abi.Rep) error {
 		reps, resources = append(reps, rep), append(resources, t.Resource)
 		return nil
 	})
@@ -324,19 +306,27 @@ func (c *call) answered(op *operation, repeat abi.Repeat, binding string, args [
 
 // repeats returns an operation that may be made again for the handle that it returned, or nil.
 func (c *call) repeats(op *operation, repeat abi.Repeat, binding string, args []abi.Value) *repeated {
-	if repeat != abi.Repeats || op.takes && hasOwn(op.fn, args) {
+	if repeat != abi.Repeats || op.takes && op.hasOwn(args) {
 		return nil
 	}
 	return &repeated{op, binding, args}
 }
 
-func hasOwn(f *abi.Func, args []abi.Value) (has bool) {
-	for i, p := range f.Params {
-		_ = eachHandle(p.Type, args[i], func(t *abi.Type, _ abi.Rep) error {
-			has = has || t.Kind == abi.KindOwn
-			return nil
-		})
+// eachArgument visits the handles among arguments, until visit fails.
+func (op *operation) eachArgument(args []abi.Value, visit func(*abi.Type, abi.Rep) error) error {
+	for i, p := range op.fn.Params {
+		if err := eachHandle(p.Type, args[i], visit); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+func (op *operation) hasOwn(args []abi.Value) (has bool) {
+	_ = op.eachArgument(args, func(t *abi.Type, _ abi.Rep) error {
+		has = has || t.Kind == abi.KindOwn
+		return nil
+	})
 	return has
 }
 
@@ -345,14 +335,12 @@ func (c *call) touch(op *operation, args []abi.Value) {
 	if op.polls || op.fn.Result != nil && op.fn.Result.Kind == abi.KindOwn && op.fn.Result.Resource == c.host.pollable {
 		return
 	}
-	for i, p := range op.fn.Params {
-		_ = eachHandle(p.Type, args[i], func(_ *abi.Type, rep abi.Rep) error {
-			if h := c.handles.open[rep]; h != nil {
-				h.again = nil
-			}
-			return nil
-		})
-	}
+	_ = op.eachArgument(args, func(_ *abi.Type, rep abi.Rep) error {
+		if h := c.handles.open[rep]; h != nil {
+			h.again = nil
+		}
+		return nil
+	})
 }
 
 // makeLate makes the dead value of a handle, if it can be made again.
@@ -373,7 +361,7 @@ func (c *call) makeLate(h *handle) error {
 		return err
 	}
 	var made *handle
-	_ = eachHandle(resultOf(r.op.fn), v, func(_ *abi.Type, rep abi.Rep) error {
+	_ = eachHandle(r.op.fn.Result, v, func(_ *abi.Type, rep abi.Rep) error {
 		made = c.handles.remove(rep)
 		return nil
 	})
@@ -392,14 +380,12 @@ func (c *call) makeLate(h *handle) error {
 
 // consume drops the own handles among arguments.
 func (c *call) consume(op *operation, args []abi.Value) {
-	for i, p := range op.fn.Params {
-		_ = eachHandle(p.Type, args[i], func(t *abi.Type, rep abi.Rep) error {
-			if t.Kind == abi.KindOwn && c.handles.open[rep] != nil {
-				c.faults = append(c.faults, c.handles.remove(rep).close())
-			}
-			return nil
-		})
-	}
+	_ = op.eachArgument(args, func(t *abi.Type, rep abi.Rep) error {
+		if t.Kind == abi.KindOwn && c.handles.open[rep] != nil {
+			c.faults = append(c.faults, c.handles.remove(rep).close())
+		}
+		return nil
+	})
 }
 
 // derive executes an operation that makes handles again, so that they get the numbers that they had.
@@ -413,7 +399,7 @@ func (c *call) derive(op *operation, repeat abi.Repeat, binding string, args []a
 		return err
 	}
 	var got []abi.Rep
-	_ = eachHandle(resultOf(op.fn), v, func(_ *abi.Type, rep abi.Rep) error {
+	_ = eachHandle(op.fn.Result, v, func(_ *abi.Type, rep abi.Rep) error {
 		got = append(got, rep)
 		return nil
 	})
@@ -477,23 +463,18 @@ func (c *call) dead(op *operation, args []abi.Value) (why *abi.Error, err error)
 	if op.polls {
 		return nil, nil
 	}
-	for i, p := range op.fn.Params {
-		err = eachHandle(p.Type, args[i], func(_ *abi.Type, rep abi.Rep) error {
-			h := c.handles.open[rep]
-			if h == nil || h.dead == nil || why != nil {
-				return nil
-			}
-			if h.again != nil {
-				if err := c.makeLate(h); err != nil {
-					return err
-				}
-			}
-			why = h.dead
+	err = op.eachArgument(args, func(_ *abi.Type, rep abi.Rep) error {
+		h := c.handles.open[rep]
+		if h == nil || h.dead == nil || why != nil {
 			return nil
-		})
-		if err != nil {
-			return nil, err
 		}
-	}
-	return why, nil
+		if h.again != nil {
+			if err := c.makeLate(h); err != nil {
+				return err
+			}
+		}
+		why = h.dead
+		return nil
+	})
+	return why, err
 }

@@ -157,40 +157,44 @@ func (b *binding) save(name string) (savedHandle, error) {
 	return s, nil
 }
 
-// sleepable reports whether the call could sleep.
-func (c *call) sleepable() error {
+// saveHandles writes down the handles of a call. It fails with an *awakeError if the call cannot sleep now.
+func (c *call) saveHandles() (saved []savedHandle, err error) {
 	switch {
 	case c.world != nil:
-		return &awakeError{"it uses WASI"}
+		return nil, &awakeError{"it uses WASI"}
 	case c.codecs != 0:
-		return &awakeError{"it compresses"}
+		return nil, &awakeError{"it compresses"}
 	case len(c.faults) > 0:
-		return &awakeError{"a value could not be closed"}
+		return nil, &awakeError{"a value could not be closed"}
 	case c.frame.outer != nil:
-		return &awakeError{"another call waits for it"}
+		return nil, &awakeError{"another call waits for it"}
 	case len(c.journal.rest) > 0:
-		return &awakeError{"it has not come to the end of its log"}
+		return nil, &awakeError{"it has not come to the end of its log"}
 	}
 	for _, h := range c.parked {
 		if w, lasts := h.value.(*abi.Pollable).Lasting(); !lasts || w.At.IsZero() && w.Event == "" {
-			return &awakeError{fmt.Sprintf("it waits for something of %q that ends with the process", h.binding)}
+			return nil, &awakeError{fmt.Sprintf("it waits for something of %q that ends with the process", h.binding)}
 		}
 	}
-	for rep, h := range c.handles.open {
-		if _, err := c.saveHandle(rep, h); err != nil {
-			return err
+	for _, rep := range slices.Sorted(maps.Keys(c.handles.open)) {
+		h, err := c.saveHandle(rep, c.handles.open[rep])
+		if err != nil {
+			return nil, err
 		}
+		saved = append(saved, h)
 	}
-	return nil
+	return saved, nil
 }
 
 // sleep returns what a call that is packed becomes.
 func (c *call) sleep(of *Component) (*AsleepError, error) {
-	if err := c.sleepable(); err != nil {
+	handles, err := c.saveHandles()
+	if err != nil {
 		return nil, err
 	}
 	p, m := c.packed, of.memory
 	s := savedCall{
+		Handles:   handles,
 		Component: of.digest, Base: sha256hex.Of(m.base), Size: p.size, Slots: p.table.slots, Free: p.table.free, Next: c.handles.next,
 		Sequence: c.journal.sequence, Operations: c.usage.Operations, CPU: c.frame.budget.Used(), Awake: c.awake + time.Since(c.clock.last),
 		Dropped: c.usage.DenialsDropped,
@@ -198,13 +202,6 @@ func (c *call) sleep(of *Component) (*AsleepError, error) {
 	for _, d := range c.usage.Denials {
 		d.Wants = nil
 		s.Denials = append(s.Denials, d)
-	}
-	for _, rep := range slices.Sorted(maps.Keys(c.handles.open)) {
-		h, err := c.saveHandle(rep, c.handles.open[rep])
-		if err != nil {
-			return nil, err
-		}
-		s.Handles = append(s.Handles, h)
 	}
 	for name, b := range c.env {
 		if lasting, ok := b.value.(abi.Lasting); ok && b.given != nil && b.name == name {
@@ -431,18 +428,14 @@ func (c *call) root(name string) (_ *binding, why *abi.Error, err error) {
 	if get == nil || get.Result == nil || get.Result.Ok == nil {
 		return nil, nil, &StateError{"the interface " + b.interfaceName + " has no get"}
 	}
-	if b.lease == nil && b.grants != nil {
-		if b.lease, err = c.leaseOf(b.grants); err != nil {
-			return nil, nil, err
-		}
-	}
-	if over := b.lease.over(); over != nil {
+	over, err := c.openLeased(b, get.Result.Ok.Resource)
+	if over != nil {
 		return nil, over, nil
 	}
-	if err := c.open(b, get.Result.Ok.Resource); err != nil {
-		if e, ok := errors.AsType[*abi.Error](err); ok {
-			return nil, e, nil
-		}
+	if e, ok := errors.AsType[*abi.Error](err); ok {
+		return nil, e, nil
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	return b, nil, nil
@@ -493,7 +486,7 @@ func (c *call) makeAgain(s *savedDerivation, depth int) (_ *handle, why *abi.Err
 		return nil, nil, err
 	}
 	var made []*handle
-	_ = eachHandle(resultOf(f), v, func(_ *abi.Type, rep abi.Rep) error {
+	_ = eachHandle(f.Result, v, func(_ *abi.Type, rep abi.Rep) error {
 		made = append(made, c.handles.remove(rep))
 		return nil
 	})
@@ -501,7 +494,7 @@ func (c *call) makeAgain(s *savedDerivation, depth int) (_ *handle, why *abi.Err
 		for _, h := range made {
 			h.discard(c)
 		}
-		return nil, c.errorOf(resultOf(f), v), nil
+		return nil, c.errorOf(f.Result, v), nil
 	}
 	for i, h := range made {
 		if i != s.Result {

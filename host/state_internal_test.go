@@ -34,8 +34,7 @@ func FuzzState(f *testing.F) {
 
 // FuzzLogged reads entries of logs that nobody wrote.
 func FuzzLogged(f *testing.F) {
-	j := &journal{}
-	e := j.begin(entryWhole)
+	e := newEntry(entryWhole)
 	e.text("stile:capability/clock@0.1.0#[method]clock.now")
 	e.arguments(nil, nil)
 	e.sized(func() { e.number(7) })

@@ -92,7 +92,10 @@ func (c *call) pause(of *Component) (long *watch) {
 // doze watches what the call waits for. A durable call that is packed and could sleep also wakes up after a while, to sleep.
 func (c *call) doze() *watch {
 	w := c.watch(c.parked)
-	if c.journal != nil && c.journal.Idle > 0 && c.packed != nil && c.sleepable() == nil {
+	if c.journal == nil || c.journal.Idle <= 0 || c.packed == nil {
+		return w
+	}
+	if _, err := c.saveHandles(); err == nil {
 		w.stops = append(w.stops, time.AfterFunc(c.journal.Idle, func() {
 			w.idle.Store(true)
 			w.ring()
