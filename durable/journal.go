@@ -37,16 +37,13 @@ const maxPending = 1 << 20
 func (j *journal) Append(entry []byte) error {
 	w := j.writer
 	w.mu.Lock()
-	if j.fault != nil {
-		defer w.mu.Unlock()
-		return j.fault
+	if err := w.add(j); err != nil {
+		w.mu.Unlock()
+		return err
 	}
 	j.pending.Write(binary.AppendUvarint(nil, uint64(len(entry))))
 	j.pending.Write(entry)
 	large := j.pending.Len() > maxPending
-	if !slices.Contains(w.waiting, j) {
-		w.waiting = append(w.waiting, j)
-	}
 	if w.later == nil {
 		w.later = time.AfterFunc(gather, func() {
 			w.mu.Lock()
@@ -65,12 +62,9 @@ func (j *journal) Append(entry []byte) error {
 func (j *journal) Commit(ctx context.Context) error {
 	w := j.writer
 	w.mu.Lock()
-	if j.fault != nil {
-		defer w.mu.Unlock()
-		return j.fault
-	}
-	if !slices.Contains(w.waiting, j) {
-		w.waiting = append(w.waiting, j)
+	if err := w.add(j); err != nil {
+		w.mu.Unlock()
+		return err
 	}
 	written := w.begin()
 	w.mu.Unlock()
@@ -122,6 +116,14 @@ type writer struct {
 
 // gather is how long an entry may wait to be written, if nobody waits for that. A process that ends repeats what it lost of its log.
 const gather = 20 * time.Millisecond
+
+// add has a log among those that are written next, unless it has failed. The caller holds mu.
+func (w *writer) add(j *journal) error {
+	if j.fault == nil && !slices.Contains(w.waiting, j) {
+		w.waiting = append(w.waiting, j)
+	}
+	return j.fault
+}
 
 // close returns when nothing is on its way. No run is active any more.
 func (w *writer) close() {

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -76,9 +77,7 @@ type Runs struct {
 
 // Open opens the store, and makes its file if there is none. It works on no run until [Runs.Work].
 func Open(ctx context.Context, o Options) (*Runs, error) {
-	fill(&o.Live, 100)
-	fill(&o.Idle, time.Second)
-	fill(&o.Crashes, 5)
+	o.Live, o.Idle, o.Crashes = cmp.Or(o.Live, 100), cmp.Or(o.Idle, time.Second), cmp.Or(o.Crashes, 5)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -104,12 +103,6 @@ func Open(ctx context.Context, o Options) (*Runs, error) {
 	return r, nil
 }
 
-func fill[T int | time.Duration](v *T, otherwise T) {
-	if *v == 0 {
-		*v = otherwise
-	}
-}
-
 // Close ends the calls of this process. Their runs go on in the next. It waits for them, and for work in progress.
 func (r *Runs) Close() error {
 	r.cancel()
@@ -124,10 +117,12 @@ func (r *Runs) Close() error {
 		errs = append(errs, c.close())
 	}
 	ctx := r.base
-	_ = r.db.Update(ctx, func(c *sqlite.Conn) error {
+	if err := r.db.Update(ctx, func(c *sqlite.Conn) error {
 		_, err := c.Exec(ctx, `DELETE FROM owner WHERE name = ?`, r.owner)
 		return err
-	})
+	}); err != nil { // its lock is free, so others see that it has ended
+		r.log.Warn("a process could not be taken off the list of those that work on runs", "error", err)
+	}
 	return errors.Join(append(errs, r.db.Close(), r.holder.Close())...)
 }
 
@@ -162,7 +157,7 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 	if len(s.Input) == 0 {
 		s.Input = []byte("{}")
 	}
-	fill(&s.Deadline, DefaultDeadline)
+	s.Deadline = cmp.Or(s.Deadline, DefaultDeadline)
 	if len(s.Key) > maxKey {
 		return Info{}, false, fmt.Errorf("the key of a run has %d bytes; %d are allowed", len(s.Key), maxKey)
 	}
@@ -217,7 +212,7 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 			}
 		}
 		_, err := c.Exec(ctx, `INSERT INTO run (name, key, state, created, changed, deadline, code, spec, head) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			name, sql.NullString{String: s.Key, Valid: s.Key != ""}, Ready, milliseconds(now), milliseconds(now), milliseconds(now.Add(s.Deadline)), digest, sealed, head)
+			name, sql.NullString{String: s.Key, Valid: s.Key != ""}, Ready, now.UnixMilli(), now.UnixMilli(), now.Add(s.Deadline).UnixMilli(), digest, sealed, head)
 		if err != nil {
 			return err
 		}
@@ -260,17 +255,21 @@ func (r *Runs) tell() {
 	r.changed = make(chan struct{})
 }
 
-// info opens what a run was started with.
+// info is what is known of a run, with what it was started with.
 func (r *Runs) info(w row) (Info, error) {
+	s, err := r.spec(w)
+	return w.info(s), err
+}
+
+func (w row) info(s spec) Info {
 	i := Info{
 		Name: w.name, Key: w.key.String, State: w.state, Created: timeOf(w.created), Changed: timeOf(w.changed), Deadline: timeOf(w.deadline), Reason: w.reason, Component: w.code,
+		Tool: s.Tool, Target: s.Target, Input: s.Input,
 	}
 	if w.wake.Valid && w.state == Asleep {
 		i.Wake = timeOf(w.wake.Int64)
 	}
-	s, err := r.spec(w)
-	i.Tool, i.Target, i.Input = s.Tool, s.Target, s.Input
-	return i, err
+	return i
 }
 
 func (r *Runs) spec(w row) (s spec, err error) {
@@ -433,7 +432,7 @@ func (r *Runs) finish(ctx context.Context, c *sqlite.Conn, id int64, name string
 	if _, err = c.Exec(ctx, `INSERT OR REPLACE INTO outcome VALUES (?, ?)`, id, r.sealer.seal(place{run: name, kind: "outcome"}, text)); err != nil {
 		return err
 	}
-	if _, err = c.Exec(ctx, `UPDATE run SET state = ?, wake = NULL, owner = NULL, changed = ?, reason = '' WHERE id = ?`, s, milliseconds(r.now()), id); err != nil {
+	if _, err = c.Exec(ctx, `UPDATE run SET state = ?, wake = NULL, owner = NULL, changed = ?, reason = '' WHERE id = ?`, s, r.now().UnixMilli(), id); err != nil {
 		return err
 	}
 	if err := clearLog(ctx, c, id); err != nil {
@@ -457,7 +456,7 @@ func (r *Runs) Retry(ctx context.Context, name string) (bool, error) {
 			return err
 		}
 		retried = true
-		_, err = c.Exec(ctx, `UPDATE run SET state = ?, crashes = 0, reason = '', changed = ? WHERE id = ?`, Ready, milliseconds(r.now()), w.id)
+		_, err = c.Exec(ctx, `UPDATE run SET state = ?, crashes = 0, reason = '', changed = ? WHERE id = ?`, Ready, r.now().UnixMilli(), w.id)
 		return err
 	})
 	r.wake()

@@ -139,6 +139,4 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("there is no run %q; stile runs list shows those that there are", e.Name)
 }
 
-func milliseconds(t time.Time) int64 { return t.UnixMilli() }
-
 func timeOf(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

@@ -20,7 +20,6 @@ type active struct {
 	id      int64
 	name    string
 	fence   int64
-	code    string
 	batches int64  // of the log; the writer's, while there is one
 	tag     []byte // of the last batch, or of the snapshot or spec before it
 	journal *journal
@@ -155,29 +154,42 @@ func (r *Runs) live(ctx context.Context, c *sqlite.Conn, boot string, up time.Du
 	return err
 }
 
-// left returns runs that belong to this process and that it does not work on: it could not write that down, because the disk was full.
-func (r *Runs) left() (left []int64, err error) {
-	r.mu.Lock()
-	working := make(map[int64]bool, len(r.active))
-	for id := range r.active {
-		working[id] = true
-	}
-	r.mu.Unlock()
+// held is what the file says of a run that belongs to this process.
+type held struct {
+	fence, deadline int64
+	cancel          bool
+}
+
+// own returns the runs that belong to this process, by id.
+func (r *Runs) own() (own map[int64]held, err error) {
+	own = map[int64]held{}
 	err = r.db.Read(r.ctx, func(c *sqlite.Conn) error {
-		for one, err := range c.Rows(r.ctx, `SELECT id FROM run WHERE owner = ?`, r.owner) {
+		for one, err := range c.Rows(r.ctx, `SELECT id, fence, deadline, cancel FROM run WHERE owner = ?`, r.owner) {
 			if err != nil {
 				return err
 			}
 			var id int64
-			if err := one.Scan(&id); err != nil {
+			var h held
+			if err := one.Scan(&id, &h.fence, &h.deadline, &h.cancel); err != nil {
 				return err
 			}
-			if !working[id] {
-				left = append(left, id)
-			}
+			own[id] = h
 		}
 		return nil
 	})
+	return own, err
+}
+
+// left returns runs that belong to this process and that it does not work on: it could not write that down, because the disk was full.
+func (r *Runs) left() (left []int64, err error) {
+	own, err := r.own()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range own {
+		if r.active[id] == nil {
+			left = append(left, id)
+		}
+	}
 	return left, err
 }
 
@@ -192,17 +204,18 @@ func (r *Runs) take() (wait time.Duration, err error) {
 	r.mu.Unlock()
 	ctx := r.ctx
 	now := r.now()
-	for _, a := range mine {
-		r.look(a, now)
-	}
 	wait = time.Hour
-	if free <= 0 {
-		return wait, nil
+	if err := r.look(mine, now); err != nil || free <= 0 {
+		return wait, err
 	}
 	var due []int64
-	err = r.db.Read(ctx, func(c *sqlite.Conn) error {
+	err = r.db.Read(ctx, func(c *sqlite.Conn) (err error) {
+		if r.only != nil {
+			due, wait, err = r.dueOf(ctx, c, now)
+			return err
+		}
 		const query = `SELECT id FROM run WHERE state = 'ready' UNION ALL SELECT id FROM run WHERE state = 'asleep' AND wake <= ? LIMIT ?`
-		for one, err := range c.Rows(ctx, query, milliseconds(now), free) {
+		for one, err := range c.Rows(ctx, query, now.UnixMilli(), free) {
 			if err != nil {
 				return err
 			}
@@ -212,11 +225,8 @@ func (r *Runs) take() (wait time.Duration, err error) {
 			}
 			due = append(due, id)
 		}
-		if r.only != nil {
-			return r.mineOnly(ctx, c, now, &due, &wait)
-		}
 		var at sql.NullInt64
-		if err := c.Row(ctx, `SELECT min(wake) FROM run WHERE state = 'asleep' AND wake > ?`, milliseconds(now)).Scan(&at); err != nil {
+		if err := c.Row(ctx, `SELECT min(wake) FROM run WHERE state = 'asleep' AND wake > ?`, now.UnixMilli()).Scan(&at); err != nil {
 			return err
 		}
 		if at.Valid {
@@ -240,7 +250,7 @@ func (r *Runs) take() (wait time.Duration, err error) {
 		for _, id := range due {
 			var w row
 			err := c.Row(ctx, `UPDATE run SET state = 'running', owner = ?, fence = fence + 1, wake = NULL
-				WHERE id = ? AND (state = 'ready' OR state = 'asleep' AND wake <= ?) RETURNING `+rowColumns, r.owner, id, milliseconds(now)).Scan(w.fields()...)
+				WHERE id = ? AND (state = 'ready' OR state = 'asleep' AND wake <= ?) RETURNING `+rowColumns, r.owner, id, now.UnixMilli()).Scan(w.fields()...)
 			if errors.Is(err, sql.ErrNoRows) {
 				continue // another process has it
 			}
@@ -255,7 +265,7 @@ func (r *Runs) take() (wait time.Duration, err error) {
 		return wait, err
 	}
 	for _, w := range taken {
-		a := &active{runs: r, id: w.id, name: w.name, fence: w.fence, code: w.code, batches: w.batches}
+		a := &active{runs: r, id: w.id, name: w.name, fence: w.fence, batches: w.batches}
 		a.journal = &journal{writer: &r.writer, run: a}
 		r.mu.Lock()
 		r.active[w.id] = a
@@ -265,44 +275,49 @@ func (r *Runs) take() (wait time.Duration, err error) {
 	return wait, nil
 }
 
-// mineOnly finds the runs that can go on among those that this process works on.
-func (r *Runs) mineOnly(ctx context.Context, c *sqlite.Conn, now time.Time, due *[]int64, wait *time.Duration) error {
-	*due = nil
+// dueOf finds the runs that can go on among the only ones that this process works on, and when there may be more.
+func (r *Runs) dueOf(ctx context.Context, c *sqlite.Conn, now time.Time) (due []int64, wait time.Duration, err error) {
+	wait = time.Hour
 	for _, name := range r.only {
 		w, err := findRun(ctx, c, name)
 		if err != nil {
-			return err
+			return nil, wait, err
 		}
 		switch at := timeOf(w.wake.Int64).Sub(now); {
 		case w.state == Ready, w.state == Asleep && w.wake.Valid && at <= 0:
-			*due = append(*due, w.id)
+			due = append(due, w.id)
 		case w.state == Asleep && w.wake.Valid:
-			*wait = min(*wait, at)
+			wait = min(wait, at)
+		}
+	}
+	return due, wait, nil
+}
+
+// look ends the calls of runs that somebody cancelled, that are out of time, or that belong to another process.
+func (r *Runs) look(mine []*active, now time.Time) error {
+	if len(mine) == 0 {
+		return nil
+	}
+	own, err := r.own()
+	if err != nil {
+		return err
+	}
+	for _, a := range mine {
+		r.mu.Lock()
+		end := a.cancel
+		r.mu.Unlock()
+		h, ok := own[a.id]
+		switch {
+		case end == nil: // it has not begun
+		case !ok || h.fence != a.fence:
+			end(&LostError{a.name})
+		case h.cancel:
+			end(errCancelled)
+		case now.After(timeOf(h.deadline)):
+			end(errLate)
 		}
 	}
 	return nil
-}
-
-// look ends the call of a run that somebody cancelled.
-func (r *Runs) look(a *active, now time.Time) {
-	var cancel bool
-	var deadline int64
-	err := r.db.Read(r.ctx, func(c *sqlite.Conn) error {
-		return c.Row(r.ctx, `SELECT cancel, deadline FROM run WHERE id = ? AND owner = ? AND fence = ?`, a.id, r.owner, a.fence).Scan(&cancel, &deadline)
-	})
-	r.mu.Lock()
-	end := a.cancel
-	r.mu.Unlock()
-	switch {
-	case end == nil:
-	case errors.Is(err, sql.ErrNoRows):
-		end(&LostError{a.name})
-	case err != nil:
-	case cancel:
-		end(errCancelled)
-	case now.After(timeOf(deadline)):
-		end(errLate)
-	}
 }
 
 // begin has a run go on.
@@ -358,10 +373,6 @@ func (e *parkError) Error() string { return e.reason }
 
 // prepare reads what a run goes on with.
 func (r *Runs) prepare(ctx context.Context, a *active, w row) (_ *host.Component, request host.Request, release func(), err error) {
-	info, err := r.info(w)
-	if err != nil {
-		return nil, request, nil, &parkError{err.Error()}
-	}
 	s, err := r.spec(w)
 	if err != nil {
 		return nil, request, nil, &parkError{err.Error()}
@@ -370,22 +381,17 @@ func (r *Runs) prepare(ctx context.Context, a *active, w row) (_ *host.Component
 	a.tag = tag(w.spec)
 	var snapshot []byte
 	var batches [][]byte
-	first := int64(0)
 	err = r.db.View(ctx, func(c *sqlite.Conn) error {
 		if err := c.Row(ctx, `SELECT body FROM snapshot WHERE run = ?`, w.id).Scan(&snapshot); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		for one, err := range c.Rows(ctx, `SELECT n, body FROM log WHERE run = ? ORDER BY n`, w.id) {
+		for one, err := range c.Rows(ctx, `SELECT body FROM log WHERE run = ? ORDER BY n`, w.id) {
 			if err != nil {
 				return err
 			}
-			var n int64
 			var body []byte
-			if err := one.Scan(&n, &body); err != nil {
+			if err := one.Scan(&body); err != nil {
 				return err
-			}
-			if first == 0 {
-				first = n
 			}
 			batches = append(batches, body)
 		}
@@ -424,12 +430,12 @@ func (r *Runs) prepare(ctx context.Context, a *active, w row) (_ *host.Component
 	if err != nil {
 		return nil, request, nil, err
 	}
-	request, release, err = r.o.Request(ctx, info)
+	request, release, err = r.o.Request(ctx, w.info(s))
 	if err != nil {
 		if ctx.Err() == nil {
 			err = &parkError{err.Error()}
 		}
-		return nil, request, nil, errors.Join(err, nil)
+		return nil, request, nil, err
 	}
 	request.Tool, request.Input, request.Durable, request.Recorder = s.Tool, s.Input, durable, nil
 	return component, request, release, nil
@@ -456,7 +462,7 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error) {
 	}
 	parked := func(reason string) func(*sqlite.Conn) error {
 		return func(c *sqlite.Conn) error {
-			_, err := c.Exec(ctx, `UPDATE run SET state = ?, owner = NULL, changed = ?, reason = ? WHERE id = ?`, Parked, milliseconds(r.now()), printable.Short(reason, 4<<10), a.id)
+			_, err := c.Exec(ctx, `UPDATE run SET state = ?, owner = NULL, changed = ?, reason = ? WHERE id = ?`, Parked, r.now().UnixMilli(), printable.Short(reason, 4<<10), a.id)
 			return err
 		}
 	}
@@ -511,11 +517,11 @@ func (r *Runs) lay(ctx context.Context, c *sqlite.Conn, a *active, asleep *host.
 	}
 	var wake sql.NullInt64
 	for _, w := range asleep.Waits {
-		if at := milliseconds(w.At); !w.At.IsZero() && (!wake.Valid || at < wake.Int64) {
+		if at := w.At.UnixMilli(); !w.At.IsZero() && (!wake.Valid || at < wake.Int64) {
 			wake = sql.NullInt64{Int64: at, Valid: true}
 		}
 	}
-	_, err := c.Exec(ctx, `UPDATE run SET state = ?, owner = NULL, wake = ?, head = ?, changed = ? WHERE id = ?`, Asleep, wake, head, milliseconds(r.now()), a.id)
+	_, err := c.Exec(ctx, `UPDATE run SET state = ?, owner = NULL, wake = ?, head = ?, changed = ? WHERE id = ?`, Asleep, wake, head, r.now().UnixMilli(), a.id)
 	return err
 }
 

@@ -38,18 +38,28 @@ func Mark(ctx context.Context, c *Conn) error {
 		return nil
 	}
 	whole := context.WithoutCancel(ctx)
-	var last int64
-	switch err := c.Row(whole, `SELECT sequence FROM once WHERE run = ?`, once.Run).Scan(&last); {
-	case errors.Is(err, sql.ErrNoRows):
-		if err := forget(whole, c); err != nil {
-			return err
-		}
-	case err != nil:
+	_, came, err := answerOf(whole, c, once)
+	if came {
+		err = errLost(once.Run)
+	}
+	if err != nil {
 		return err
-	case last >= int64(once.Sequence):
-		return errLost(once.Run)
 	}
 	return remember(whole, c, once, []byte{})
+}
+
+// answerOf returns the answer of an operation that has come about. It fails if a later one has.
+func answerOf(ctx context.Context, c *Conn, once abi.Once) (answer []byte, came bool, err error) {
+	var last int64
+	switch err := c.Row(ctx, `SELECT sequence, answer FROM once WHERE run = ?`, once.Run).Scan(&last, &answer); {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, false, forget(ctx, c)
+	case err != nil:
+		return nil, false, err
+	case last > int64(once.Sequence):
+		return nil, false, errLost(once.Run)
+	}
+	return answer, last == int64(once.Sequence), nil
 }
 
 // Marked reports whether the operation of a durable call has come about.
@@ -82,19 +92,12 @@ func Once[T any](ctx context.Context, db *DB, f func(*Conn) (T, error)) (answer 
 			answer, err = f(c)
 			return err
 		}
-		var last int64
-		var text []byte
-		switch err := c.Row(ctx, `SELECT sequence, answer FROM once WHERE run = ?`, once.Run).Scan(&last, &text); {
-		case errors.Is(err, sql.ErrNoRows):
-			if err := forget(ctx, c); err != nil {
-				return err
-			}
-		case err != nil:
+		text, came, err := answerOf(ctx, c, once)
+		if err != nil {
 			return err
-		case last == int64(once.Sequence):
+		}
+		if came {
 			return json.Unmarshal(text, &answer)
-		case last > int64(once.Sequence):
-			return errLost(once.Run)
 		}
 		if answer, err = f(c); err != nil {
 			return err
