@@ -6,13 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/stilehost/stile/capabilities"
-	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/durable"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
@@ -116,16 +114,14 @@ func (n *session) authority(ctx context.Context, s *streams, run durable.Info) (
 	if err != nil {
 		return request, nil, err
 	}
-	state := extension.NewState(n.home, s.log, n.cache, n.keys)
-	state.Progress = s.toolProgress()
-	state.Configure(http.Kind, http.Options{Credentials: n.secrets})
+	state := n.newState(s)
 	close := func() { s.tell("close what a run used", state.Close()) }
 	env, err := state.Env(ctx, bindings)
 	if err != nil {
 		close()
 		return request, nil, err
 	}
-	return host.Request{Env: maps.Clone(host.Env(env)), Vars: t.Vars, Limits: t.Limits, Extension: t.Extension}, close, nil
+	return host.Request{Env: env, Vars: t.Vars, Limits: t.Limits, Extension: t.Extension}, close, nil
 }
 
 // modules are the core modules that a component of the toolchain imports.

@@ -295,15 +295,10 @@ func (c sourceFlags) wasi(m *extension.Manifest, bindings []extension.Binding) (
 	return w, nil
 }
 
-// call makes a call with the bindings and the env of the request, and returns its output. It is recorded if wasm is the component that it
-// runs in.
-func (c *callFlags) call(
-	ctx context.Context, s *streams, n *session, wasm []byte, bindings []extension.Binding, request host.Request,
-	do func(context.Context, host.Request) (host.Result, error),
-) (output []byte, err error) {
+// newState opens bindings of the command line. The caller closes it.
+func (n *session) newState(s *streams) *extension.State {
 	state := extension.NewState(n.home, s.log, n.cache, n.keys)
 	state.Progress = s.toolProgress()
-	defer func() { err = errors.Join(err, state.Close()) }()
 	state.Configure(http.Kind, http.Options{Credentials: n.secrets})
 	state.Configure(browser.Kind, n.browser)
 	state.Configure(sandbox.Kind, n.sandbox)
@@ -311,6 +306,17 @@ func (c *callFlags) call(
 		return n.toolbox(ctx, s, state, given)
 	}))
 	state.Configure(code.Kind, code.Evaluator(evaluate.New(evaluate.Options{Toolchain: n.toolchain}).Run))
+	return state
+}
+
+// call makes a call with the bindings and the env of the request, and returns its output. It is recorded if wasm is the component that it
+// runs in.
+func (c *callFlags) call(
+	ctx context.Context, s *streams, n *session, wasm []byte, bindings []extension.Binding, request host.Request,
+	do func(context.Context, host.Request) (host.Result, error),
+) (output []byte, err error) {
+	state := n.newState(s)
+	defer func() { err = errors.Join(err, state.Close()) }()
 	for _, b := range bindings {
 		if _, ok := b.Grant.(capability.ToolCaller); ok {
 			return nil, storedTools(b.Name)
