@@ -16,15 +16,22 @@ import (
 	"github.com/stilehost/stile/internal/tserase"
 )
 
-// compiled is a body as esbuild writes it, or its first error.
+// compiled is a body as esbuild writes it, or its first error. It compiles what it has written until nothing changes: one pass leaves more where a
+// type was among the statements of a switch than where an empty statement was.
 func compiled(body string, loader api.Loader) (string, string) {
-	r := api.Transform("export default async (input, env, tools) => {{\n"+body+"\n}}", api.TransformOptions{
-		Loader: loader, Format: api.FormatESModule, Target: api.ESNext, MinifyWhitespace: true, MinifySyntax: true, LogLevel: api.LogLevelSilent,
-	})
-	if len(r.Errors) > 0 {
-		return "", r.Errors[0].Text
+	code := "export default async (input, env, tools) => {{\n" + body + "\n}}"
+	for {
+		r := api.Transform(code, api.TransformOptions{
+			Loader: loader, Format: api.FormatESModule, Target: api.ESNext, MinifyWhitespace: true, MinifySyntax: true, LogLevel: api.LogLevelSilent,
+		})
+		if len(r.Errors) > 0 {
+			return "", r.Errors[0].Text
+		}
+		if string(r.Code) == code {
+			return code, ""
+		}
+		code, loader = string(r.Code), api.LoaderJS
 	}
-	return string(r.Code), ""
 }
 
 // difference says in what erasing the types of a body differs from compiling it, or "". ok says whether they were erased at all.
