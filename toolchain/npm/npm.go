@@ -61,6 +61,7 @@ type Client struct {
 	running *turns.Places // for runs of npm: at most half of the processors, as for builds
 
 	patience  time.Duration // for a first answer of a registry, where npm's own cache may have one
+	longest   time.Duration // for one where it has none
 	maxCache  int64         // bytes in npm's own cache
 	maxMemory int64         // bytes that one run of npm may allocate
 
@@ -86,7 +87,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registry keys: %w", err)
 	}
-	c := &Client{o: o, keys: keys, running: turns.NewNamed("npm", max(1, runtime.GOMAXPROCS(0)/2)), patience: 15 * time.Second, maxCache: maxNPMCache, maxMemory: maxMemory, asking: make(chan struct{}, 1)}
+	c := &Client{o: o, keys: keys, running: turns.NewNamed("npm", max(1, runtime.GOMAXPROCS(0)/2)), patience: 15 * time.Second, longest: time.Minute, maxCache: maxNPMCache, maxMemory: maxMemory, asking: make(chan struct{}, 1)}
 	if err := sweepFolders(); err != nil && o.Logger != nil {
 		o.Logger.Warn("folders of processes that were killed were not removed", "error", err)
 	}
@@ -387,8 +388,8 @@ func (c *Client) lock(ctx context.Context, holder string, wanted map[string]stri
 	}
 	unasked = "that was asked for"
 	if !r.Offline {
-		if c.cache != nil {
-			w.patience = c.patience
+		if w.patience = c.patience; c.cache == nil {
+			w.patience = c.longest
 		}
 		err, unasked = w.run(ctx, nil, args...), ""
 	}
@@ -405,7 +406,7 @@ func (c *Client) lock(ctx context.Context, holder string, wanted map[string]stri
 		if err = w.run(ctx, nil, append(args, "--offline")...); err != nil && unreached && errors.As(err, new(*unreachedError)) {
 			if err = online; errors.Is(err, errSilent) {
 				c.o.Progress("the cache lacks what is needed; waiting for the registry")
-				w.patience = 0
+				w.patience = c.longest
 				if err = prepare(); err == nil {
 					err, unasked = w.run(ctx, nil, args...), ""
 				}

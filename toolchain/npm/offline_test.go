@@ -123,6 +123,7 @@ func TestNobodyWaitsForTheNetwork(t *testing.T) {
 	for name, test := range map[string]struct {
 		said    string // by npm, before it waits
 		silent  bool
+		ends    bool // it stays silent
 		dep     string
 		runs    int // of npm that ask the registry
 		unasked string
@@ -133,6 +134,7 @@ func TestNobodyWaitsForTheNetwork(t *testing.T) {
 		"no way, nothing there":    {said: fmt.Sprintf(failed, "ENOTFOUND"), dep: "c", runs: 1, fails: "request to https://registry.example/b failed"},
 		"silent":                   {silent: true, dep: "b", runs: 1, unasked: "the registry was not reached (ETIMEDOUT)"},
 		"silent, nothing there":    {silent: true, dep: "c", runs: 2},
+		"silent to the end":        {silent: true, ends: true, dep: "c", runs: 2, fails: "no answer came in 500ms"},
 		"an answer, then no way":   {said: "echo 'npm http fetch GET 200 https://registry.example/a 9ms (cache miss)' >&2; " + fmt.Sprintf(failed, "EAI_AGAIN"), dep: "b", runs: 1},
 		"an answer of npm's cache": {said: "echo 'npm http cache https://registry.example/a 9ms (cache hit)' >&2; " + fmt.Sprintf(failed, "EAI_AGAIN"), dep: "b", runs: 1, unasked: "the registry was not reached (EAI_AGAIN)"},
 		"it broke off":             {said: fmt.Sprintf(failed, "ECONNRESET"), dep: "b", runs: 1},
@@ -153,8 +155,11 @@ func TestNobodyWaitsForTheNetwork(t *testing.T) {
 			then := fmt.Sprintf("exec %s \"$@\"", real)
 			switch {
 			case test.silent:
-				next.patience = 300 * time.Millisecond
+				next.patience, next.longest = 300*time.Millisecond, time.Minute
 				then = fmt.Sprintf("[ $(wc -l < %s) = 1 ] && exec sleep 600; %s", runs, then)
+				if test.ends {
+					next.longest, then = 500*time.Millisecond, "exec sleep 600"
+				}
 			case waits:
 				then = "exec sleep 600"
 			}

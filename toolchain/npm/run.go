@@ -41,7 +41,7 @@ type workplace struct {
 	reports  *sparse       // nil for nobody
 	arrive   *arrivals     // nil unless packages are unpacked
 	asked    int           // packages about which the registry was asked
-	patience time.Duration // for a first answer, or 0 for as much as npm has
+	patience time.Duration // for a first answer while versions are chosen
 	stale    bool          // npm took what it had, because the registry did not answer
 
 	sharing *flock.Flock // of npm's own cache; nil if the cache is in the folder
