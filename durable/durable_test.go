@@ -44,6 +44,7 @@ type shop struct {
 	host   *host.Host
 	bucket *kv.Store
 	runs   *durable.Runs
+	mail   *mail
 }
 
 func open(ctx context.Context, dir, cacheDir, keyDir string) (*shop, error) {
@@ -55,16 +56,18 @@ func open(ctx context.Context, dir, cacheDir, keyDir string) (*shop, error) {
 	if err != nil {
 		return nil, err
 	}
+	letters := &mail{}
 	runs, err := durable.Open(ctx, durable.Options{
 		Dir: dir, Key: key, Host: h, Idle: 20 * time.Millisecond, Crashes: 1000, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Request: func(_ context.Context, run durable.Info) (host.Request, func(), error) {
-			return host.Request{Env: host.Env{"clock": clock.System(), "store": bucket.Bucket(run.Target)}}, nil, nil
+			return host.Request{Env: host.Env{"clock": clock.System(), "store": bucket.Bucket(run.Target), "mail": letters}}, nil, nil
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &shop{h, bucket, runs}, nil
+	letters.runs = runs
+	return &shop{h, bucket, runs, letters}, nil
 }
 
 func (s *shop) close() error {

@@ -71,6 +71,7 @@ type Runs struct {
 	working bool
 	only    []string // the runs that this process works on; nil for all
 	codes   map[string]*code
+	watches map[watched]map[*watch]struct{}
 
 	writer writer
 }
@@ -95,7 +96,7 @@ func Open(ctx context.Context, o Options) (*Runs, error) {
 	}
 	r := &Runs{
 		o: o, db: db, sealer: s, owner: holder.Name, holder: holder, log: o.Logger, now: time.Now, poke: make(chan struct{}, 1),
-		active: map[int64]*active{}, changed: make(chan struct{}), codes: map[string]*code{},
+		active: map[int64]*active{}, changed: make(chan struct{}), codes: map[string]*code{}, watches: map[watched]map[*watch]struct{}{},
 	}
 	r.writer.runs = r
 	r.base = context.WithoutCancel(ctx)
@@ -438,6 +439,9 @@ func (r *Runs) finish(ctx context.Context, c *sqlite.Conn, id int64, name string
 	if err := clearLog(ctx, c, id); err != nil {
 		return err
 	}
+	if err := forgetMessages(ctx, c, id); err != nil {
+		return err
+	}
 	_, err = c.Exec(ctx, `DELETE FROM snapshot WHERE run = ?`, id)
 	return err
 }
@@ -472,6 +476,9 @@ func (r *Runs) Remove(ctx context.Context, name string) (bool, error) {
 			return err
 		}
 		removed = true
+		if err := forgetMessages(ctx, c, w.id); err != nil {
+			return err
+		}
 		for _, query := range []string{`DELETE FROM run WHERE id = ?`, `DELETE FROM snapshot WHERE run = ?`, `DELETE FROM outcome WHERE run = ?`, `DELETE FROM log WHERE run = ?`} {
 			if _, err := c.Exec(ctx, query, w.id); err != nil {
 				return err

@@ -51,6 +51,22 @@ CREATE TABLE code (digest TEXT NOT NULL PRIMARY KEY, body BLOB NOT NULL) STRICT;
 
 -- The processes that work on runs: until when they are alive by the clock since the start of the machine.
 CREATE TABLE owner (name TEXT NOT NULL PRIMARY KEY, boot TEXT NOT NULL, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+`, `
+-- What was delivered to runs, in order. A message that a run has taken stays until the run's log has it. Its key stays longer.
+CREATE TABLE message (
+	n       INTEGER PRIMARY KEY AUTOINCREMENT,
+	run     INTEGER NOT NULL,
+	mailbox TEXT NOT NULL,
+	key     TEXT,             -- digest of the sender's, which delivers it once
+	bytes   INTEGER NOT NULL, -- of its data
+	body    BLOB NOT NULL,    -- sealed
+	taken   INTEGER           -- the run's operation that took it
+) STRICT;
+CREATE INDEX message_waits ON message (run, taken, mailbox);
+CREATE UNIQUE INDEX message_key ON message (run, mailbox, key) WHERE key IS NOT NULL;
+
+-- The mailboxes that sleeping runs wait for.
+CREATE TABLE waiting (run INTEGER NOT NULL, mailbox TEXT NOT NULL, PRIMARY KEY (run, mailbox)) STRICT, WITHOUT ROWID;
 `}}
 
 // State says where a run is.

@@ -205,6 +205,9 @@ func (r *Runs) take() (wait time.Duration, err error) {
 	ctx := r.ctx
 	now := r.now()
 	wait = time.Hour
+	if err := r.hear(); err != nil {
+		return wait, err
+	}
 	if err := r.look(mine, now); err != nil || free <= 0 {
 		return wait, err
 	}
@@ -322,7 +325,7 @@ func (r *Runs) look(mine []*active, now time.Time) error {
 
 // begin has a run go on.
 func (r *Runs) begin(a *active, w row) {
-	ctx, cancel := context.WithCancelCause(r.ctx)
+	ctx, cancel := context.WithCancelCause(context.WithValue(r.ctx, activeKey{}, a))
 	r.mu.Lock()
 	a.cancel = cancel
 	r.mu.Unlock()
@@ -521,7 +524,16 @@ func (r *Runs) lay(ctx context.Context, c *sqlite.Conn, a *active, asleep *host.
 			wake = sql.NullInt64{Int64: at, Valid: true}
 		}
 	}
-	_, err := c.Exec(ctx, `UPDATE run SET state = ?, owner = NULL, wake = ?, head = ?, changed = ? WHERE id = ?`, Asleep, wake, head, r.now().UnixMilli(), a.id)
+	if _, err := c.Exec(ctx, `DELETE FROM waiting WHERE run = ?`, a.id); err != nil {
+		return err
+	}
+	state := Asleep
+	if has, err := await(ctx, c, a.id, asleep.Waits); err != nil {
+		return err
+	} else if has { // it came between the run's last look and now
+		state, wake = Ready, sql.NullInt64{}
+	}
+	_, err := c.Exec(ctx, `UPDATE run SET state = ?, owner = NULL, wake = ?, head = ?, changed = ? WHERE id = ?`, state, wake, head, r.now().UnixMilli(), a.id)
 	return err
 }
 

@@ -1,0 +1,419 @@
+package durable
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/sha256hex"
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+// The limits of messages.
+const (
+	// MaxMessage is the most bytes of [Message.Data].
+	MaxMessage = 64 << 10
+	// MaxMessages is how many messages may wait in one mailbox.
+	MaxMessages = 100
+	// MaxMailboxes is how many mailboxes of a run may have messages.
+	MaxMailboxes = 64
+	// MaxWaiting is the most bytes of messages that may wait for one run.
+	MaxWaiting = 16 << 20
+	// keptKeys is how many keys of messages that the run has taken a mailbox remembers.
+	keptKeys = 1000
+	// maxFrom is the longest [Message.From] in bytes.
+	maxFrom = 200
+)
+
+// Message is a message for a mailbox of a run. What waits for a run, be it a signal, a decision of a person or the answer of a callback, is a message: a
+// row of one table, which is there before the run looks for it, or wakes it.
+type Message struct {
+	// Data is JSON. The run must not trust it.
+	Data json.RawMessage
+	// Key, if not empty, makes the delivery idempotent: messages of a mailbox with the same key count once. A mailbox remembers the keys of all
+	// messages that wait in it, and of the last 1,000 that the run has taken.
+	Key string
+	// From says where the message comes from, for people and the run. Whoever delivers it chooses that, not the sender.
+	From string
+}
+
+// Received is a message that a mailbox has.
+type Received struct {
+	Mailbox  string          `json:"mailbox"`
+	Data     json.RawMessage `json:"data"`
+	From     string          `json:"from"`
+	Key      string          `json:"key,omitempty"`
+	Received time.Time       `json:"received"`
+}
+
+// letter is what is sealed of a message.
+type letter struct {
+	Data     json.RawMessage `json:"data"`
+	From     string          `json:"from,omitempty"`
+	Key      string          `json:"key,omitempty"`
+	Received int64           `json:"received"`
+}
+
+func (l letter) in(mailbox string) Received {
+	return Received{Mailbox: mailbox, Data: l.Data, From: l.From, Key: l.Key, Received: timeOf(l.Received)}
+}
+
+// EndedError reports a message for a run that has ended.
+type EndedError struct {
+	Run   string
+	State State
+}
+
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("run %s has ended (%s), so it receives nothing", e.Run, e.State)
+}
+
+// FullError reports a message for which a run has no room until it takes others.
+type FullError struct {
+	Run, Mailbox string
+	// What is what the run has too much of, such as "messages in the mailbox", and Limit how much of it there may be.
+	What  string
+	Limit int64
+}
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("run %s has no room for a message in %q: limit %d %s; deliver it again once the run has taken others", e.Run, e.Mailbox, e.Limit, e.What)
+}
+
+// MessageError reports a message that no run could receive: it is too large, no JSON, or for a mailbox that cannot be.
+type MessageError struct{ Reason string }
+
+func (e *MessageError) Error() string { return e.Reason }
+
+// ErrNotDurable reports that a call waits for messages and is no run.
+var ErrNotDurable = errors.New("only durable calls have mailboxes")
+
+// CheckMailbox returns why signals cannot be sent to a mailbox of this name: a *[MessageError], or nil.
+func CheckMailbox(name string) error {
+	const most = 64
+	ok := len(name) > 0 && len(name) <= most && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+	})
+	if ok {
+		return nil
+	}
+	return &MessageError{fmt.Sprintf("%q cannot name a mailbox; use 1 to %d letters, digits, -, _ and .", printable.Short(name, 2*most), most)}
+}
+
+// Signal delivers a message to a mailbox of a run, whether or not the run waits for it, and wakes the run if it does. It reports false if the mailbox
+// has got a message with this key before. It fails with an *[UnknownError], an *[EndedError], a *[FullError] or a *[MessageError].
+func (r *Runs) Signal(ctx context.Context, run, mailbox string, m Message) (delivered bool, err error) {
+	if err := CheckMailbox(mailbox); err != nil {
+		return false, err
+	}
+	err = r.db.Update(ctx, func(c *sqlite.Conn) error {
+		w, err := findRun(ctx, c, run)
+		if err != nil {
+			return err
+		}
+		delivered, err = r.deliver(ctx, c, w, mailbox, m)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	r.arrived(run, mailbox)
+	return delivered, nil
+}
+
+// arrived has this process see what was delivered.
+func (r *Runs) arrived(run, mailbox string) {
+	r.announce(watched{run, mailbox})
+	r.wake()
+}
+
+// deliver writes a message down for a run, and has the run go on if it sleeps and waits for it. Call [Runs.arrived] when the transaction is over. Mailboxes that are not
+// for signals have names that [CheckMailbox] refuses.
+func (r *Runs) deliver(ctx context.Context, c *sqlite.Conn, w row, mailbox string, m Message) (delivered bool, err error) {
+	switch {
+	case w.state.Final() && w.state != Parked:
+		return false, &EndedError{w.name, w.state}
+	case len(m.Data) > MaxMessage:
+		return false, &MessageError{fmt.Sprintf("the message has %d bytes; %d are allowed", len(m.Data), MaxMessage)}
+	case !json.Valid(m.Data) || !utf8.Valid(m.Data):
+		return false, &MessageError{"the message is not JSON"}
+	case len(m.Key) > maxKey || !utf8.ValidString(m.Key):
+		return false, &MessageError{fmt.Sprintf("the key of a message must be text of at most %d bytes", maxKey)}
+	}
+	key := sql.NullString{String: sha256hex.Of([]byte(m.Key)), Valid: m.Key != ""}
+	if key.Valid {
+		var known bool
+		if err := c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM message WHERE run = ? AND mailbox = ? AND key = ?)`, w.id, mailbox, key).Scan(&known); err != nil || known {
+			return false, err
+		}
+	}
+	if err := room(ctx, c, w, mailbox, len(m.Data)); err != nil {
+		return false, err
+	}
+	now := r.now().UnixMilli()
+	var data bytes.Buffer
+	if err := json.Compact(&data, m.Data); err != nil {
+		return false, &MessageError{"the message is not JSON"}
+	}
+	text, err := json.Marshal(letter{Data: data.Bytes(), From: printable.Short(m.From, maxFrom), Key: m.Key, Received: now})
+	if err != nil {
+		return false, fmt.Errorf("write a message down: %w", err)
+	}
+	var n int64 // the seal names the row
+	if err := c.Row(ctx, `INSERT INTO message (run, mailbox, key, bytes, body) VALUES (?, ?, ?, ?, x'') RETURNING n`, w.id, mailbox, key, len(m.Data)).Scan(&n); err != nil {
+		return false, err
+	}
+	if _, err := c.Exec(ctx, `UPDATE message SET body = ? WHERE n = ?`, r.sealer.seal(messagePlace(w.name, mailbox, n), text), n); err != nil {
+		return false, err
+	}
+	_, err = c.Exec(ctx, `UPDATE run SET state = 'ready', wake = NULL WHERE id = ? AND state = 'asleep' AND EXISTS (SELECT 1 FROM waiting WHERE run = run.id AND mailbox = ?)`, w.id, mailbox)
+	return err == nil, err
+}
+
+func messagePlace(run, mailbox string, n int64) place {
+	return place{run: run, kind: "message", n: n, after: []byte(mailbox)}
+}
+
+// room fails with a *FullError if a run has no room for a message.
+func room(ctx context.Context, c *sqlite.Conn, w row, mailbox string, bytes int) error {
+	var messages, waiting, others int64
+	const query = `SELECT ifnull(sum(mailbox = ?), 0), ifnull(sum(bytes), 0), count(DISTINCT mailbox) FILTER (WHERE mailbox <> ?) FROM message WHERE run = ? AND taken IS NULL`
+	if err := c.Row(ctx, query, mailbox, mailbox, w.id).Scan(&messages, &waiting, &others); err != nil {
+		return err
+	}
+	full := func(what string, limit int64) error { return &FullError{w.name, mailbox, what, limit} }
+	switch {
+	case messages >= MaxMessages:
+		return full("messages in the mailbox", MaxMessages)
+	case others >= MaxMailboxes:
+		return full("mailboxes with messages", MaxMailboxes)
+	case waiting+int64(bytes) > MaxWaiting:
+		return full("bytes of messages", MaxWaiting)
+	}
+	return nil
+}
+
+// Messages returns the messages that wait for a run, the oldest first. It fails with an *[UnknownError] if there is no such run.
+func (r *Runs) Messages(ctx context.Context, run string) ([]Received, error) {
+	type one struct {
+		n       int64
+		mailbox string
+		body    []byte
+	}
+	var all []one
+	err := r.db.View(ctx, func(c *sqlite.Conn) error {
+		w, err := findRun(ctx, c, run)
+		if err != nil {
+			return err
+		}
+		for found, err := range c.Rows(ctx, `SELECT n, mailbox, body FROM message WHERE run = ? AND taken IS NULL ORDER BY n`, w.id) {
+			if err != nil {
+				return err
+			}
+			var o one
+			if err := found.Scan(&o.n, &o.mailbox, &o.body); err != nil {
+				return err
+			}
+			all = append(all, o)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	messages := make([]Received, 0, len(all))
+	for _, o := range all {
+		l, err := r.openLetter(run, o.mailbox, o.n, o.body)
+		if err != nil {
+			return nil, err
+		}
+		messages = append(messages, l.in(o.mailbox))
+	}
+	return messages, nil
+}
+
+func (r *Runs) openLetter(run, mailbox string, n int64, body []byte) (l letter, err error) {
+	text, err := r.sealer.open(messagePlace(run, mailbox, n), body)
+	if err == nil {
+		err = json.Unmarshal(text, &l)
+	}
+	if err != nil {
+		return l, fmt.Errorf("read a message of run %s: %w", run, err)
+	}
+	return l, nil
+}
+
+type activeKey struct{}
+
+// activeOf is the run whose operation ctx is, if it is one of this store.
+func (r *Runs) activeOf(ctx context.Context) (*active, abi.Once, error) {
+	a, ok := ctx.Value(activeKey{}).(*active)
+	once, durable := abi.OnceOf(ctx)
+	if !ok || !durable || a.runs != r || once.Run != a.name {
+		return nil, once, ErrNotDurable
+	}
+	return a, once, nil
+}
+
+// Take gives an operation of a run the oldest message of a mailbox. ctx is that of the operation. A repetition of the operation gets the same message, and no other operation does. It reports
+// false if there is none, and fails with [ErrNotDurable] if ctx is not that of a run, and with a *[LostError] if the run belongs to another process.
+func (r *Runs) Take(ctx context.Context, mailbox string) (m Received, ok bool, err error) {
+	a, once, err := r.activeOf(ctx)
+	if err != nil {
+		return Received{}, false, err
+	}
+	var n int64
+	var body []byte
+	err = r.db.Update(ctx, func(c *sqlite.Conn) error {
+		ok = false
+		var held, later bool
+		const state = `SELECT EXISTS (SELECT 1 FROM run WHERE id = ? AND owner = ? AND fence = ?), EXISTS (SELECT 1 FROM message WHERE run = ? AND taken > ?)`
+		if err := c.Row(ctx, state, a.id, r.owner, a.fence, a.id, int64(once.Sequence)).Scan(&held, &later); err != nil {
+			return err
+		}
+		if !held || later {
+			return &LostError{a.name}
+		}
+		const taken = `SELECT n, body FROM message WHERE run = ? AND mailbox = ? AND taken = ?`
+		const oldest = `SELECT n, body FROM message WHERE run = ? AND mailbox = ? AND taken IS NULL ORDER BY n LIMIT 1`
+		err := c.Row(ctx, taken, a.id, mailbox, int64(once.Sequence)).Scan(&n, &body)
+		if ok = err == nil; ok || !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		switch err := c.Row(ctx, oldest, a.id, mailbox).Scan(&n, &body); {
+		case errors.Is(err, sql.ErrNoRows):
+			return nil
+		case err != nil:
+			return err
+		}
+		ok = true
+		for _, query := range []string{ // the log has the answers of what was taken before
+			`DELETE FROM message WHERE run = ?1 AND taken < ?3 AND key IS NULL`,
+			`UPDATE message SET body = x'' WHERE run = ?1 AND taken < ?3 AND body <> x''`,
+			`DELETE FROM message WHERE run = ?1 AND mailbox = ?2 AND taken < ?3 AND
+				n <= (SELECT n FROM message WHERE run = ?1 AND mailbox = ?2 AND taken < ?3 ORDER BY n DESC LIMIT 1 OFFSET ?5)`,
+			`UPDATE message SET taken = ?3 WHERE n = ?4`,
+		} {
+			if _, err := c.Exec(ctx, query, a.id, mailbox, int64(once.Sequence), n, keptKeys); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || !ok {
+		return Received{}, false, err
+	}
+	l, err := r.openLetter(a.name, mailbox, n, body)
+	return l.in(mailbox), err == nil, err
+}
+
+// watched is a mailbox of a run of this process that somebody waits for.
+type watched struct{ run, mailbox string }
+
+// watch is one that waits.
+type watch struct{ ready func() }
+
+// Watch calls ready, once, as soon as a mailbox of a run of this process has a message that nobody has taken: at once, if it has one. ctx is that of an operation of the run. stop ends this.
+func (r *Runs) Watch(ctx context.Context, mailbox string, ready func()) (stop func(), err error) {
+	a, _, err := r.activeOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at, w := watched{a.name, mailbox}, &watch{ready}
+	r.mu.Lock()
+	if r.watches[at] == nil {
+		r.watches[at] = map[*watch]struct{}{}
+	}
+	r.watches[at][w] = struct{}{}
+	r.mu.Unlock()
+	stop = func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if delete(r.watches[at], w); len(r.watches[at]) == 0 {
+			delete(r.watches, at)
+		}
+	}
+	var has bool // what is delivered from now on is announced
+	err = r.db.Read(ctx, func(c *sqlite.Conn) error {
+		return c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM message WHERE run = ? AND mailbox = ? AND taken IS NULL)`, a.id, mailbox).Scan(&has)
+	})
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	if has {
+		r.announce(at)
+	}
+	return stop, nil
+}
+
+// announce tells those who wait for a mailbox.
+func (r *Runs) announce(at watched) {
+	r.mu.Lock()
+	watches := r.watches[at]
+	delete(r.watches, at)
+	r.mu.Unlock()
+	for w := range watches {
+		w.ready()
+	}
+}
+
+// hear announces what other processes have delivered.
+func (r *Runs) hear() error {
+	r.mu.Lock()
+	none := len(r.watches) == 0
+	r.mu.Unlock()
+	if none {
+		return nil
+	}
+	var heard []watched
+	err := r.db.Read(r.ctx, func(c *sqlite.Conn) error {
+		const query = `SELECT DISTINCT run.name, message.mailbox FROM run JOIN message ON message.run = run.id WHERE run.owner = ? AND message.taken IS NULL`
+		for one, err := range c.Rows(r.ctx, query, r.owner) {
+			if err != nil {
+				return err
+			}
+			var at watched
+			if err := one.Scan(&at.run, &at.mailbox); err != nil {
+				return err
+			}
+			heard = append(heard, at)
+		}
+		return nil
+	})
+	for _, at := range heard {
+		r.announce(at)
+	}
+	return err
+}
+
+// await writes down which mailboxes a sleeping run waits for. It reports whether one has a message already.
+func await(ctx context.Context, c *sqlite.Conn, id int64, waits []abi.Wait) (has bool, err error) {
+	for _, w := range waits {
+		if w.Event == "" {
+			continue
+		}
+		if _, err := c.Exec(ctx, `INSERT OR IGNORE INTO waiting VALUES (?, ?)`, id, w.Event); err != nil {
+			return false, err
+		}
+	}
+	err = c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM waiting JOIN message USING (run, mailbox) WHERE run = ? AND taken IS NULL)`, id).Scan(&has)
+	return has, err
+}
+
+// forgetMessages deletes what was delivered to a run, and what it waits for.
+func forgetMessages(ctx context.Context, c *sqlite.Conn, id int64) error {
+	if _, err := c.Exec(ctx, `DELETE FROM message WHERE run = ?`, id); err != nil {
+		return err
+	}
+	_, err := c.Exec(ctx, `DELETE FROM waiting WHERE run = ?`, id)
+	return err
+}
