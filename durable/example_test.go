@@ -27,8 +27,8 @@ func Example() {
 	defer func() { _ = h.Close() }()
 	runs, err := durable.Open(ctx, durable.Options{
 		Dir: dir, Key: make([]byte, durable.KeySize), Host: h, // a real key is random, and kept
-		Request: func(context.Context, durable.Info) (host.Request, func(), error) {
-			return host.Request{Env: host.Env{"clock": clock.System()}}, nil, nil
+		Request: func(context.Context, durable.Info) (durable.Authority, error) {
+			return durable.Authority{Request: host.Request{Env: host.Env{"clock": clock.System()}}}, nil
 		},
 	})
 	if err != nil {

@@ -33,9 +33,8 @@ type Options struct {
 	Key []byte
 	// Host runs the calls.
 	Host *host.Host
-	// Request returns the authority of a run, each time when it goes on: the env, vars, limits and approved definitions that it may have now. It
-	// must set neither tool nor input. An error parks the run, unless it is the end of ctx. release is called when the call is over.
-	Request func(ctx context.Context, run Info) (r host.Request, release func(), err error)
+	// Request returns the authority of a run, each time when it goes on. An error parks the run, unless it is the end of ctx.
+	Request func(ctx context.Context, run Info) (Authority, error)
 	// Live is how many runs may be live or wait with memory in this process. Default 100.
 	Live int
 	// Idle is how long a run waits before it sleeps. Default 1 s.
@@ -44,6 +43,20 @@ type Options struct {
 	Crashes int
 	// Logger receives what is not reported to anybody. Default: nothing is logged.
 	Logger *slog.Logger
+}
+
+// Authority is what a run may do at a time.
+type Authority struct {
+	// Request has the env, vars, limits and approved definitions. It sets neither tool nor input. After an error of its Begin, the run goes on from
+	// where it was, with new authority.
+	Request host.Request
+	// Context, if not nil, is what the call runs under. It is made of the context that [Options.Request] got. If it ends before that, the authority was
+	// taken away: the call ends, and the run is parked with the cause.
+	Context context.Context
+	// Release, if not nil, is called when the call is over, whether the run goes on later or not.
+	Release func()
+	// Ended, if not nil, is called after that if the run has ended, with the result of its call.
+	Ended func(host.Result, error)
 }
 
 // DefaultDeadline is how long a run may take.
@@ -139,6 +152,8 @@ type Spec struct {
 	Input []byte
 	// Target is for [Options.Request]: where the authority of the run comes from.
 	Target string
+	// Pinned is for [Options.Request] too. A run of the same key may have another.
+	Pinned string
 	// Deadline is how long the run may take. Default [DefaultDeadline].
 	Deadline time.Duration
 }
@@ -168,7 +183,7 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 	}
 	s.Input = compact.Bytes()
 	name := newName()
-	what := spec{Tool: s.Tool, Target: s.Target, Input: s.Input, Modules: map[string]string{}}
+	what := spec{Tool: s.Tool, Target: s.Target, Pinned: s.Pinned, Input: s.Input, Modules: map[string]string{}}
 	digest := sha256hex.Of(s.Component)
 	bodies := map[string][]byte{digest: s.Component}
 	for _, m := range s.Modules {
@@ -265,7 +280,7 @@ func (r *Runs) info(w row) (Info, error) {
 func (w row) info(s spec) Info {
 	i := Info{
 		Name: w.name, Key: w.key.String, State: w.state, Created: timeOf(w.created), Changed: timeOf(w.changed), Deadline: timeOf(w.deadline), Reason: w.reason, Component: w.code,
-		Tool: s.Tool, Target: s.Target, Input: s.Input,
+		Tool: s.Tool, Target: s.Target, Pinned: s.Pinned, Input: s.Input,
 	}
 	if w.wake.Valid && w.state == Asleep {
 		i.Wake = timeOf(w.wake.Int64)

@@ -93,6 +93,7 @@ type Info struct {
 	State   State     `json:"state"`
 	Tool    string    `json:"tool"`
 	Target  string    `json:"target,omitempty"`
+	Pinned  string    `json:"-"`
 	Created time.Time `json:"created"`
 	Changed time.Time `json:"changed"`
 	// Deadline is when the run is ended, however far it is.
@@ -111,6 +112,7 @@ type Info struct {
 type spec struct {
 	Tool   string          `json:"tool"`
 	Target string          `json:"target,omitempty"`
+	Pinned string          `json:"pinned,omitempty"`
 	Input  json.RawMessage `json:"input,omitempty"`
 	// Modules are the digests of the modules that the component imports.
 	Modules map[string]string `json:"modules,omitempty"`

@@ -329,14 +329,17 @@ func (r *Runs) begin(a *active, w row) {
 	r.mu.Lock()
 	a.cancel = cancel
 	r.mu.Unlock()
-	var release func()
+	var authority Authority
 	done := func(result host.Result, err error) {
 		cause := context.Cause(ctx)
-		cancel(nil)
-		if release != nil {
-			release()
+		if under := authority.Context; cause == nil && under != nil && under.Err() != nil {
+			cause = &takenError{context.Cause(under)} //nolint:contextcheck // it was made of ctx
 		}
-		r.end(a, w, result, err, cause) //nolint:contextcheck // it is written down after the end of ctx
+		cancel(nil)
+		if authority.Release != nil {
+			authority.Release()
+		}
+		r.end(a, w, result, err, cause, authority.Ended) //nolint:contextcheck // it is written down after the end of ctx
 	}
 	if w.crashes >= int64(r.o.Crashes) {
 		done(host.Result{}, &parkError{fmt.Sprintf("%d processes ended while it ran; retry it once that is mended", w.crashes)})
@@ -352,11 +355,15 @@ func (r *Runs) begin(a *active, w row) {
 		done(host.Result{}, errLate)
 		return
 	}
-	component, request, free, err := r.prepare(ctx, a, w)
-	release = free
-	if err == nil {
+	var component *host.Component
+	var err error
+	if component, authority, err = r.prepare(ctx, a, w); err == nil {
 		r.all.Add(1)
-		err = component.Start(ctx, request, func(result host.Result, err error) {
+		under := authority.Context
+		if under == nil {
+			under = ctx
+		}
+		err = component.Start(under, authority.Request, func(result host.Result, err error) {
 			defer r.all.Done()
 			done(result, err)
 		})
@@ -374,11 +381,21 @@ type parkError struct{ reason string }
 
 func (e *parkError) Error() string { return e.reason }
 
+// takenError ends the call of a run whose authority was taken away.
+type takenError struct{ why error }
+
+func (e *takenError) Error() string { return e.why.Error() }
+
+// beginError ends a call that must not begin with the authority that was prepared for it.
+type beginError struct{ why error }
+
+func (e *beginError) Error() string { return e.why.Error() }
+
 // prepare reads what a run goes on with.
-func (r *Runs) prepare(ctx context.Context, a *active, w row) (_ *host.Component, request host.Request, release func(), err error) {
+func (r *Runs) prepare(ctx context.Context, a *active, w row) (_ *host.Component, authority Authority, err error) {
 	s, err := r.spec(w)
 	if err != nil {
-		return nil, request, nil, &parkError{err.Error()}
+		return nil, authority, &parkError{err.Error()}
 	}
 	durable := &host.Durable{Run: w.name, Journal: a.journal, Idle: r.o.Idle}
 	a.tag = tag(w.spec)
@@ -401,52 +418,62 @@ func (r *Runs) prepare(ctx context.Context, a *active, w row) (_ *host.Component
 		return nil
 	})
 	if err != nil {
-		return nil, request, nil, err
+		return nil, authority, err
 	}
 	damaged := func(what string, err error) error { return &parkError{fmt.Sprintf("%s cannot be read: %v", what, err)} }
 	at := w.batches - int64(len(batches)) // the batches before belong to the snapshot
 	if snapshot != nil {
 		if durable.State, err = r.sealer.open(place{run: w.name, kind: "snapshot", n: at}, snapshot); err != nil {
-			return nil, request, nil, damaged("its snapshot", err)
+			return nil, authority, damaged("its snapshot", err)
 		}
 		a.tag = tag(snapshot)
 	} else if at != 0 {
-		return nil, request, nil, damaged("its log", errDamaged)
+		return nil, authority, damaged("its log", errDamaged)
 	}
 	for i, body := range batches {
 		n := at + int64(i) + 1
 		batch, err := r.sealer.open(place{run: w.name, kind: "log", n: n, after: a.tag}, body)
 		if err != nil {
-			return nil, request, nil, damaged("its log", err)
+			return nil, authority, damaged("its log", err)
 		}
 		entries, err := readBatch(batch)
 		if err != nil {
-			return nil, request, nil, damaged("its log", err)
+			return nil, authority, damaged("its log", err)
 		}
 		durable.Log = append(durable.Log, entries...)
 		a.tag = tag(body)
 	}
 	if _, err := r.sealer.open(place{run: w.name, kind: "head", n: w.batches, after: a.tag}, w.head); err != nil {
-		return nil, request, nil, damaged("the end of its log", err)
+		return nil, authority, damaged("the end of its log", err)
 	}
 	component, err := r.load(ctx, w.code, s.Modules)
 	if err != nil {
-		return nil, request, nil, err
+		return nil, authority, err
 	}
-	request, release, err = r.o.Request(ctx, w.info(s))
+	authority, err = r.o.Request(ctx, w.info(s))
 	if err != nil {
 		if ctx.Err() == nil {
 			err = &parkError{err.Error()}
 		}
-		return nil, request, nil, err
+		return nil, Authority{}, err
 	}
+	request := &authority.Request
 	request.Tool, request.Input, request.Durable, request.Recorder = s.Tool, s.Input, durable, nil
-	return component, request, release, nil
+	if begin := request.Begin; begin != nil {
+		request.Begin = func(ctx context.Context) error {
+			if err := begin(ctx); err != nil {
+				return &beginError{err}
+			}
+			return nil
+		}
+	}
+	return component, authority, nil
 }
 
-// end writes down what became of a call.
-func (r *Runs) end(a *active, w row, result host.Result, err, cause error) {
+// end writes down what became of a call, and tells it if the run has ended.
+func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell func(host.Result, error)) {
 	ctx := r.base
+	over := false // the run
 	unwritten := a.journal.stop()
 	defer func() {
 		r.mu.Lock()
@@ -458,8 +485,10 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error) {
 	var asleep *host.AsleepError
 	var lost *LostError
 	var park *parkError
+	var taken *takenError
 	var write func(*sqlite.Conn) error
 	finish := func(s State, e ended) func(*sqlite.Conn) error {
+		over = true
 		e.Usage = result.Usage
 		return func(c *sqlite.Conn) error { return r.finish(ctx, c, a.id, a.name, s, e) }
 	}
@@ -472,6 +501,8 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error) {
 	switch {
 	case errors.As(err, &lost), errors.As(cause, &lost):
 		return
+	case errors.As(cause, &taken):
+		write = parked(taken.Error())
 	case err == nil:
 		write = finish(Done, endedWith(result, nil))
 	case errors.As(err, &asleep):
@@ -484,7 +515,7 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error) {
 		write = parked(park.reason)
 	case errors.As(err, new(*host.PartedError)), errors.As(err, new(*host.StateError)):
 		write = parked(err.Error())
-	case r.ctx.Err() != nil, errors.Is(err, host.ErrClosed), unwritten != nil, errors.Is(err, context.Canceled):
+	case r.ctx.Err() != nil, errors.Is(err, host.ErrClosed), errors.As(err, new(*beginError)), unwritten != nil, errors.Is(err, context.Canceled):
 		r.release(ctx, a, err)
 		return
 	default:
@@ -495,16 +526,20 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error) {
 			write = finish(Failed, e)
 		}
 	}
-	err = r.db.Update(ctx, func(c *sqlite.Conn) error {
-		held, err := a.hold(ctx, c, `UPDATE run SET crashes = 0 WHERE id = ? AND owner = ? AND fence = ?`)
+	held := false
+	wrong := r.db.Update(ctx, func(c *sqlite.Conn) (err error) {
+		held, err = a.hold(ctx, c, `UPDATE run SET crashes = 0 WHERE id = ? AND owner = ? AND fence = ?`)
 		if err != nil || !held {
 			return err
 		}
 		return write(c)
 	})
-	if err != nil {
-		r.log.Error("what became of a run is not written down", "run", a.name, "error", err)
-		r.release(ctx, a, err)
+	switch {
+	case wrong != nil:
+		r.log.Error("what became of a run is not written down", "run", a.name, "error", wrong)
+		r.release(ctx, a, wrong)
+	case held && over && tell != nil:
+		tell(result, err)
 	}
 }
 

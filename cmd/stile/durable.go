@@ -98,30 +98,29 @@ func (n *session) openRuns(ctx context.Context, s *streams) (*durable.Runs, erro
 	}
 	return durable.Open(ctx, durable.Options{
 		Dir: n.home, Key: key, Host: n.host, Logger: n.logger,
-		Request: func(ctx context.Context, run durable.Info) (host.Request, func(), error) {
-			return n.authority(ctx, s, run)
-		},
+		Request: func(ctx context.Context, run durable.Info) (durable.Authority, error) { return n.authority(ctx, s, run) },
 	})
 }
 
 // authority is what a run may do, at the time at which it goes on.
-func (n *session) authority(ctx context.Context, s *streams, run durable.Info) (request host.Request, release func(), err error) {
+func (n *session) authority(ctx context.Context, s *streams, run durable.Info) (a durable.Authority, err error) {
 	var t durableTarget
 	if err := json.Unmarshal([]byte(run.Target), &t); err != nil {
-		return request, nil, fmt.Errorf("read what run %s may do: %w", run.Name, err)
+		return a, fmt.Errorf("read what run %s may do: %w", run.Name, err)
 	}
 	bindings, err := t.bindings()
 	if err != nil {
-		return request, nil, err
+		return a, err
 	}
 	state := n.newState(s)
-	close := func() { s.tell("close what a run used", state.Close()) }
+	a.Release = func() { s.tell("close what a run used", state.Close()) }
 	env, err := state.Env(ctx, bindings)
 	if err != nil {
-		close()
-		return request, nil, err
+		a.Release()
+		return durable.Authority{}, err
 	}
-	return host.Request{Env: env, Vars: t.Vars, Limits: t.Limits, Extension: t.Extension}, close, nil
+	a.Request = host.Request{Env: env, Vars: t.Vars, Limits: t.Limits, Extension: t.Extension}
+	return a, nil
 }
 
 // modules are the core modules that a component of the toolchain imports.
