@@ -48,7 +48,7 @@ func (j *journal) Append(entry []byte) error {
 		w.later = time.AfterFunc(gather, func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.begin()
+			w.begin(false)
 		})
 	}
 	w.mu.Unlock()
@@ -66,7 +66,7 @@ func (j *journal) Commit(ctx context.Context) error {
 		w.mu.Unlock()
 		return err
 	}
-	written := w.begin()
+	written := w.begin(true)
 	w.mu.Unlock()
 	select {
 	case <-written:
@@ -106,6 +106,7 @@ type writer struct {
 	mu      sync.Mutex
 	waiting []*journal
 	round   chan struct{} // closed when what waits is written; nil if nobody asked for that
+	sync    bool          // somebody waits until it is on the disk
 	later   *time.Timer   // asks for it
 	writing bool
 	closed  bool          // no run is active any more
@@ -133,8 +134,9 @@ func (w *writer) close() {
 	w.all.Wait()
 }
 
-// begin asks for what waits to be written, and returns what is closed then. The caller holds mu.
-func (w *writer) begin() (written <-chan struct{}) {
+// begin asks for what waits to be written, and returns what is closed then. With sync, it is on the disk by then. The caller holds mu.
+func (w *writer) begin(sync bool) (written <-chan struct{}) {
+	w.sync = w.sync || sync
 	if w.round == nil {
 		w.round = make(chan struct{})
 	}
@@ -154,8 +156,11 @@ func (w *writer) write() {
 			w.mu.Unlock()
 			return
 		}
-		list, round := w.waiting, w.round
-		w.waiting, w.round = nil, nil
+		list, round, update := w.waiting, w.round, w.runs.db.UpdateSoon
+		if w.sync {
+			update = w.runs.db.Update
+		}
+		w.waiting, w.round, w.sync = nil, nil, false
 		w.stored, w.storing = round, list
 		if w.later != nil {
 			w.later.Stop()
@@ -167,7 +172,7 @@ func (w *writer) write() {
 			j.pending.Reset()
 		}
 		w.mu.Unlock()
-		faults := w.store(list, batches)
+		faults := w.store(update, list, batches)
 		w.mu.Lock()
 		for i, j := range list {
 			if faults[i] != nil && j.fault == nil {
@@ -181,11 +186,11 @@ func (w *writer) write() {
 }
 
 // store writes a batch for each of these runs, which still must belong to this process.
-func (w *writer) store(list []*journal, batches [][]byte) []error {
+func (w *writer) store(update func(context.Context, func(*sqlite.Conn) error) error, list []*journal, batches [][]byte) []error {
 	r := w.runs
 	ctx := r.base
 	faults, tags := make([]error, len(list)), make([][]byte, len(list))
-	err := r.db.Update(ctx, func(c *sqlite.Conn) error {
+	err := update(ctx, func(c *sqlite.Conn) error {
 		for i, j := range list {
 			a := j.run
 			n := a.batches

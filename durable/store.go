@@ -134,6 +134,8 @@ type row struct {
 	batches                    int64
 	head                       []byte
 	reason                     string
+
+	parts *parts // of a run that was taken, if they were read with it
 }
 
 const rowColumns = `id, name, key, state, wake, created, changed, deadline, owner, fence, crashes, cancel, code, spec, batches, head, reason`

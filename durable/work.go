@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/stilehost/stile/host"
@@ -193,7 +194,7 @@ func (r *Runs) left() (left []int64, err error) {
 	return left, err
 }
 
-// take takes runs that can go on, as many as this process may have. It returns when there may be more.
+// take takes runs that can go on, as many as this process may have, and ends those that must not. It returns when there may be more to take.
 func (r *Runs) take() (wait time.Duration, err error) {
 	r.mu.Lock()
 	free := r.o.Live - len(r.active)
@@ -205,20 +206,35 @@ func (r *Runs) take() (wait time.Duration, err error) {
 	ctx := r.ctx
 	now := r.now()
 	wait = time.Hour
-	if err := r.hear(); err != nil {
-		return wait, err
-	}
-	if err := r.look(mine, now); err != nil || free <= 0 {
-		return wait, err
-	}
 	var due []int64
+	if free > 0 {
+		if due, wait, err = r.due(ctx, now, free); err != nil {
+			return wait, err
+		}
+	}
+	if len(due) > 0 {
+		if err := r.takeDue(ctx, due, now); err != nil {
+			return time.Hour, err
+		}
+		wait = 0 // there may be more, and nobody has looked for when the next is due
+	}
+	return wait, errors.Join(r.hear(), r.look(mine, now))
+}
+
+// lead is how long before a run is due it is taken, so that its instance waits for that.
+const lead = 3 * time.Millisecond
+
+// due finds runs that can go on, and if there are none, when there may be some.
+func (r *Runs) due(ctx context.Context, now time.Time, most int) (due []int64, wait time.Duration, err error) {
+	wait = time.Hour
+	soon := now.Add(min(lead, r.o.Idle/2))
 	err = r.db.Read(ctx, func(c *sqlite.Conn) (err error) {
 		if r.only != nil {
-			due, wait, err = r.dueOf(ctx, c, now)
+			due, wait, err = r.dueOf(ctx, c, soon)
 			return err
 		}
 		const query = `SELECT id FROM run WHERE state = 'ready' UNION ALL SELECT id FROM run WHERE state = 'asleep' AND wake <= ? LIMIT ?`
-		for one, err := range c.Rows(ctx, query, now.UnixMilli(), free) {
+		for one, err := range c.Rows(ctx, query, soon.UnixMilli(), most) {
 			if err != nil {
 				return err
 			}
@@ -228,36 +244,51 @@ func (r *Runs) take() (wait time.Duration, err error) {
 			}
 			due = append(due, id)
 		}
+		if len(due) > 0 {
+			return nil
+		}
 		var at sql.NullInt64
-		if err := c.Row(ctx, `SELECT min(wake) FROM run WHERE state = 'asleep' AND wake > ?`, now.UnixMilli()).Scan(&at); err != nil {
+		if err := c.Row(ctx, `SELECT min(wake) FROM run WHERE state = 'asleep' AND wake > ?`, soon.UnixMilli()).Scan(&at); err != nil {
 			return err
 		}
 		if at.Valid {
-			wait = max(0, timeOf(at.Int64).Sub(now))
+			wait = max(0, timeOf(at.Int64).Sub(soon))
 		}
 		return nil
 	})
-	if err != nil || len(due) == 0 {
-		return wait, err
-	}
+	return due, wait, err
+}
+
+// takeDue takes these runs, with what they go on with. A loss of power may undo that, because it also ends the process whose they are: before a run
+// has an effect, all of this is on the disk.
+func (r *Runs) takeDue(ctx context.Context, due []int64, now time.Time) error {
 	boot, up, err := lease.Uptime()
 	if err != nil {
-		return wait, err
+		return err
 	}
 	var taken []row
-	err = r.db.Update(ctx, func(c *sqlite.Conn) error {
+	err = r.db.UpdateSoon(ctx, func(c *sqlite.Conn) error {
 		taken = taken[:0]
-		if err := r.live(ctx, c, boot, up); err != nil {
+		var until int64
+		if err := c.Row(ctx, `SELECT until FROM owner WHERE name = ?`, r.owner).Scan(&until); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
+		}
+		if until < int64(up+leaseTime-beat) {
+			if err := r.live(ctx, c, boot, up); err != nil {
+				return err
+			}
 		}
 		for _, id := range due {
 			var w row
 			err := c.Row(ctx, `UPDATE run SET state = 'running', owner = ?, fence = fence + 1, wake = NULL
-				WHERE id = ? AND (state = 'ready' OR state = 'asleep' AND wake <= ?) RETURNING `+rowColumns, r.owner, id, now.UnixMilli()).Scan(w.fields()...)
+				WHERE id = ? AND (state = 'ready' OR state = 'asleep' AND wake <= ?) RETURNING `+rowColumns, r.owner, id, now.Add(lead).UnixMilli()).Scan(w.fields()...)
 			if errors.Is(err, sql.ErrNoRows) {
 				continue // another process has it
 			}
 			if err != nil {
+				return err
+			}
+			if w.parts, err = readParts(ctx, c, id, takenBytes); err != nil {
 				return err
 			}
 			taken = append(taken, w)
@@ -265,7 +296,7 @@ func (r *Runs) take() (wait time.Duration, err error) {
 		return nil
 	})
 	if err != nil {
-		return wait, err
+		return err
 	}
 	for _, w := range taken {
 		a := &active{runs: r, id: w.id, name: w.name, fence: w.fence, batches: w.batches}
@@ -273,9 +304,45 @@ func (r *Runs) take() (wait time.Duration, err error) {
 		r.mu.Lock()
 		r.active[w.id] = a
 		r.mu.Unlock()
-		r.all.Go(func() { r.begin(a, w) })
+		r.all.Go(func() { r.begin(a, w) }) //nolint:contextcheck // it ends with the store
 	}
-	return wait, nil
+	return nil
+}
+
+// parts are what a run goes on with, sealed.
+type parts struct {
+	snapshot []byte
+	batches  [][]byte
+}
+
+// takenBytes is how much of a run is read while it is taken. Others cannot write meanwhile, so what is larger is read later.
+const takenBytes = 64 << 10
+
+// readParts reads the parts of a run. It returns nil if they are larger than most.
+func readParts(ctx context.Context, c *sqlite.Conn, id, most int64) (*parts, error) {
+	p := &parts{}
+	var all int64
+	const query = `SELECT 0 AS n, length(body), iif(length(body) <= ?, body, NULL) FROM snapshot WHERE run = ? UNION ALL
+		SELECT n, length(body), iif(length(body) <= ?, body, NULL) FROM log WHERE run = ? ORDER BY n`
+	for one, err := range c.Rows(ctx, query, most, id, most, id) {
+		if err != nil {
+			return nil, err
+		}
+		var n, size int64
+		var body []byte
+		if err := one.Scan(&n, &size, &body); err != nil {
+			return nil, err
+		}
+		switch all += size; {
+		case all > most:
+			return nil, nil
+		case n == 0:
+			p.snapshot = body
+		default:
+			p.batches = append(p.batches, body)
+		}
+	}
+	return p, nil
 }
 
 // dueOf finds the runs that can go on among the only ones that this process works on, and when there may be more.
@@ -399,27 +466,15 @@ func (r *Runs) prepare(ctx context.Context, a *active, w row) (_ *host.Component
 	}
 	durable := &host.Durable{Run: w.name, Journal: a.journal, Idle: r.o.Idle}
 	a.tag = tag(w.spec)
-	var snapshot []byte
-	var batches [][]byte
-	err = r.db.View(ctx, func(c *sqlite.Conn) error {
-		if err := c.Row(ctx, `SELECT body FROM snapshot WHERE run = ?`, w.id).Scan(&snapshot); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if w.parts == nil {
+		if err := r.db.Read(ctx, func(c *sqlite.Conn) error {
+			w.parts, err = readParts(ctx, c, w.id, math.MaxInt64)
 			return err
+		}); err != nil {
+			return nil, authority, err
 		}
-		for one, err := range c.Rows(ctx, `SELECT body FROM log WHERE run = ? ORDER BY n`, w.id) {
-			if err != nil {
-				return err
-			}
-			var body []byte
-			if err := one.Scan(&body); err != nil {
-				return err
-			}
-			batches = append(batches, body)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, authority, err
 	}
+	snapshot, batches := w.parts.snapshot, w.parts.batches
 	damaged := func(what string, err error) error { return &parkError{fmt.Sprintf("%s cannot be read: %v", what, err)} }
 	at := w.batches - int64(len(batches)) // the batches before belong to the snapshot
 	if snapshot != nil {
@@ -526,8 +581,12 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 			write = finish(Failed, e)
 		}
 	}
+	update := r.db.Update
+	if asleep != nil { // nobody has seen a result: if that is lost, the log is still there
+		update = r.db.UpdateSoon
+	}
 	held := false
-	wrong := r.db.Update(ctx, func(c *sqlite.Conn) (err error) {
+	wrong := update(ctx, func(c *sqlite.Conn) (err error) {
 		held, err = a.hold(ctx, c, `UPDATE run SET crashes = 0 WHERE id = ? AND owner = ? AND fence = ?`)
 		if err != nil || !held {
 			return err

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host/internal/wasmtime"
+	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/wordtext"
 )
 
@@ -29,6 +30,7 @@ type memory struct {
 	mu      sync.Mutex // held for moments; whoever sets the fields up to pages holds Host.pristine too
 	failed  bool       // there is no base
 	base    []byte     // the memory of a fresh instance; nil until it was read
+	digest  string     // of the base
 	key     []byte     // random, for sums
 	sums    []byteSums // of the blocks of the base, and of a page of zeros after it
 	pages   []byte     // the sums of these pages, as changes gets them
@@ -197,6 +199,7 @@ type packed struct {
 	size    uint32   // of its memory
 	parts   [][]byte // runs of words that differ from the base, compressed
 	pattern *s2.Dict // for the only part, or nil
+	plain   bool     // the parts are not compressed
 	held    int64    // bytes of Options.PackedMemory
 	table   table
 }
@@ -423,9 +426,10 @@ func (m *memory) prepare(c *call, of *Component, patient bool) (err error) {
 		}
 		pages = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(pages, whole[0]), whole[1])
 	}
+	digest := sha256hex.Of(base)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.base, m.key, m.sums, m.pages = base, key, sums, pages
+	m.base, m.digest, m.key, m.sums, m.pages = base, digest, key, sums, pages
 	return nil
 }
 
@@ -589,7 +593,9 @@ func (c *call) unpack(of *Component, p *packed) (*wasmtime.Instance, error) {
 	if err := c.frame.work(moveTime); err != nil {
 		return nil, err
 	}
-	c.openStore()
+	if c.store == nil { // a call that slept begins with one
+		c.openStore()
+	}
 	c.store.Keep()
 	c.moving = true
 	defer func() { c.moving = false }()
@@ -636,9 +642,12 @@ func (c *call) unpack(of *Component, p *packed) (*wasmtime.Instance, error) {
 
 // runs unpacks a part, to a buffer.
 func (p *packed) runs(to, part []byte) (runs []byte, err error) {
-	if p.pattern != nil {
+	switch {
+	case p.plain:
+		return append(to[:0], part...), nil
+	case p.pattern != nil:
 		runs, err = p.pattern.Decode(to[:cap(to)], part)
-	} else {
+	default:
 		runs, err = unpacker().DecodeAll(part, to[:0])
 	}
 	if err != nil {

@@ -104,14 +104,13 @@ func (r *running) begin() part {
 	return (*running).stepped
 }
 
-// revive begins a call that slept. If its log does not go on, it gives its slot back until what it waits for is ready.
+// revive begins a call that slept. If its log does not go on, and what it waits for is not near, it gives its slot back until that is ready.
 func (r *running) revive() part {
 	in := r.in
 	if r.err = in.revive(r.component); r.err != nil {
 		r.err = in.explain(r.err)
 		return nil
 	}
-	in.closeStore()
 	if left := r.limits.Wall - in.awake; in.awake > 0 {
 		wall := time.AfterFunc(left, func() { r.cancel(errWall) })
 		in.ends = append(in.ends, func() { wall.Stop() })
@@ -120,8 +119,22 @@ func (r *running) revive() part {
 	if len(in.journal.rest) > 0 || slices.ContainsFunc(in.parked, (*handle).ready) {
 		return (*running).wake
 	}
-	in.place.give()
-	r.asleep = in.doze()
+	if in.near() {
+		in.instance, r.err = in.unpack(r.component, in.packed)
+		in.rest()
+		if in.packed = nil; r.err != nil {
+			r.err = in.explain(r.err)
+			return nil
+		}
+		r.asleep = in.pause(r.component)
+	} else {
+		in.closeStore()
+		in.place.give()
+		r.asleep = in.doze()
+	}
+	if r.asleep == nil {
+		return (*running).woken
+	}
 	return r.sleep(&r.asleep.alarm, (*running).woken)
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/abi"
-	"github.com/stilehost/stile/internal/sha256hex"
 )
 
 // savedCall is a call that sleeps, besides what its memory differs in from a fresh instance.
@@ -195,7 +194,7 @@ func (c *call) sleep(of *Component) (*AsleepError, error) {
 	p, m := c.packed, of.memory
 	s := savedCall{
 		Handles:   handles,
-		Component: of.digest, Base: sha256hex.Of(m.base), Size: p.size, Slots: p.table.slots, Free: p.table.free, Next: c.handles.next,
+		Component: of.digest, Base: m.digest, Size: p.size, Slots: p.table.slots, Free: p.table.free, Next: c.handles.next,
 		Sequence: c.journal.sequence, Operations: c.usage.Operations, CPU: c.frame.budget.Used(), Awake: c.awake + time.Since(c.clock.last),
 		Dropped: c.usage.DenialsDropped,
 	}
@@ -280,13 +279,16 @@ func (c *call) revive(of *Component) error {
 	case of.memory == nil:
 		return &StateError{"its component does not let its instances go"}
 	}
-	c.host.workers.run(func() { err = of.memory.prepare(c, of, true) })
+	known, err := of.memory.prepared()
+	if !known {
+		c.host.workers.run(func() { err = of.memory.prepare(c, of, true) })
+	}
 	switch {
 	case errors.Is(err, errKept):
 		return fmt.Errorf("there is no memory to wake a call: %w", err)
 	case err != nil:
 		return err
-	case sha256hex.Of(of.memory.base) != s.Base:
+	case of.memory.digest != s.Base:
 		return &StateError{"the memory of a fresh instance is another than it was"}
 	}
 	c.journal.sequence = s.Sequence
@@ -308,7 +310,7 @@ func (c *call) revive(of *Component) error {
 		}
 	}
 	c.handles.next = s.Next
-	p := &packed{size: s.Size, table: table{kept: true, slots: s.Slots, free: s.Free}}
+	p := &packed{plain: true, size: s.Size, table: table{kept: true, slots: s.Slots, free: s.Free}}
 	for _, rep := range s.Slots {
 		if rep != 0 && c.handles.open[rep] == nil {
 			return &StateError{"its state lacks a handle"}
@@ -329,7 +331,7 @@ func (c *call) revive(of *Component) error {
 		for n < len(runs) && n < packBytes {
 			n += 8 + int(binary.LittleEndian.Uint32(runs[n+4:]))
 		}
-		p.parts = append(p.parts, packer().EncodeAll(runs[:n], nil))
+		p.parts = append(p.parts, runs[:n])
 		runs = runs[n:]
 	}
 	c.packed = p

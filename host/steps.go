@@ -200,6 +200,14 @@ func (c *call) wake(of *Component) (v abi.Value, err error) {
 	return c.finished(of.resume.in(c.instance))
 }
 
+// near reports whether a time that a call waits for comes before the call would give its instance back.
+func (c *call) near() bool {
+	return slices.ContainsFunc(c.parked, func(h *handle) bool {
+		w, _ := h.value.(*abi.Pollable).Lasting()
+		return !w.At.IsZero() && time.Until(w.At) < patience
+	})
+}
+
 // soon reports whether a durable call sleeps before others would give their instances back.
 func (c *call) soon() bool {
 	return c.journal != nil && c.journal.Idle > 0 && c.journal.Idle < morePatience

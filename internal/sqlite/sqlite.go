@@ -387,36 +387,58 @@ func (db *DB) View(ctx context.Context, f func(*Conn) error) error {
 // Update runs f in the writing transaction. If f returns nil, the transaction is committed and durable. After an error, nothing of
 // it remains. Only one runs at a time, across all processes, so f must be short: do long work before it, or in parts.
 func (db *DB) Update(ctx context.Context, f func(*Conn) error) error {
-	observe, _ := ctx.Value(observerKey{}).(func() func(Work))
+	return db.with(ctx, db.writer, func(c *Conn) error { return db.update(ctx, c, f) })
+}
+
+// UpdateSoon is [DB.Update] for a change that may be lost in a loss of power. It survives kill -9, and the next Update has it on the disk. All
+// earlier changes are there if it is.
+func (db *DB) UpdateSoon(ctx context.Context, f func(*Conn) error) error {
 	return db.with(ctx, db.writer, func(c *Conn) (err error) {
+		whole := context.WithoutCancel(ctx)
+		if err := c.pragma(whole, `PRAGMA synchronous = NORMAL`); err != nil {
+			return err
+		}
 		defer func() {
-			if err == nil {
-				db.emptyLog(ctx, c)
+			if c.conn == nil { // it was discarded
+				return
+			}
+			if e := c.pragma(whole, `PRAGMA synchronous = FULL`); e != nil {
+				c.discard()
 			}
 		}()
-		if observe == nil {
-			return c.transaction(ctx, `BEGIN IMMEDIATE`, db.currently(ctx, f))
-		}
-		end := func(Work) {}
-		var before, after Work
-		defer func() {
-			end(Work{after.Rows - before.Rows, after.Pages - before.Pages, after.Written - before.Written})
-		}()
-		err = c.transaction(ctx, `BEGIN IMMEDIATE`, func(c *Conn) (err error) {
-			end = observe()
-			if before, err = c.work(ctx); err != nil {
-				return err
-			}
-			after = before
-			return db.currently(ctx, f)(c)
-		})
-		if c.conn != nil { // or it was discarded
-			if work, err := c.work(context.WithoutCancel(ctx)); err == nil {
-				after = work
-			}
-		}
-		return err
+		return db.update(ctx, c, f)
 	})
+}
+
+func (db *DB) update(ctx context.Context, c *Conn, f func(*Conn) error) (err error) {
+	observe, _ := ctx.Value(observerKey{}).(func() func(Work))
+	defer func() {
+		if err == nil {
+			db.emptyLog(ctx, c)
+		}
+	}()
+	if observe == nil {
+		return c.transaction(ctx, `BEGIN IMMEDIATE`, db.currently(ctx, f))
+	}
+	end := func(Work) {}
+	var before, after Work
+	defer func() {
+		end(Work{after.Rows - before.Rows, after.Pages - before.Pages, after.Written - before.Written})
+	}()
+	err = c.transaction(ctx, `BEGIN IMMEDIATE`, func(c *Conn) (err error) {
+		end = observe()
+		if before, err = c.work(ctx); err != nil {
+			return err
+		}
+		after = before
+		return db.currently(ctx, f)(c)
+	})
+	if c.conn != nil { // or it was discarded
+		if work, err := c.work(context.WithoutCancel(ctx)); err == nil {
+			after = work
+		}
+	}
+	return err
 }
 
 // Work is how much a transaction did, in counts that are the same on every machine. A transaction that is rolled back has also worked.

@@ -582,3 +582,37 @@ func TestOneConnectionAtATime(t *testing.T) {
 		t.Errorf("%d of %d connections are open", open, len(db.readers.idle))
 	}
 }
+
+// TestUpdateSoon has changes that need not be on the disk. The next Update waits for the disk again.
+func TestUpdateSoon(t *testing.T) {
+	db, err := Open(t.Context(), filepath.Join(t.TempDir(), "n.db"), counter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	failed := errors.New("failed")
+	level := 0
+	look := func(c *Conn) error {
+		return c.conn.QueryRowContext(t.Context(), `PRAGMA synchronous`).Scan(&level)
+	}
+	for _, step := range []struct {
+		name   string
+		update func(context.Context, func(*Conn) error) error
+		fails  error
+		want   int
+	}{
+		{"soon", db.UpdateSoon, nil, 1},
+		{"now", db.Update, nil, 2},
+		{"soon, which fails", db.UpdateSoon, failed, 1},
+		{"now, after that", db.Update, nil, 2},
+	} {
+		err := step.update(t.Context(), func(c *Conn) error { return errors.Join(look(c), step.fails) })
+		if !errors.Is(err, step.fails) || level != step.want {
+			t.Errorf("%s: synchronous is %d, want %d; %v", step.name, level, step.want, err)
+		}
+	}
+}
