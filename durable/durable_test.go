@@ -58,7 +58,7 @@ func open(ctx context.Context, dir, cacheDir, keyDir string) (*shop, error) {
 	}
 	letters := &mail{}
 	runs, err := durable.Open(ctx, durable.Options{
-		Dir: dir, Key: key, Host: h, Idle: 20 * time.Millisecond, Crashes: 1000, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Dir: dir, Key: key, Host: h, Functions: map[string]durable.Function{"lines": durable.Func(lines)}, Idle: 20 * time.Millisecond, Crashes: 1000, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Request: func(_ context.Context, run durable.Info) (durable.Authority, error) {
 			return durable.Authority{Request: host.Request{Env: host.Env{"clock": clock.System(), "store": bucket.Bucket(run.Target), "mail": letters}}}, nil
 		},

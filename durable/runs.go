@@ -11,13 +11,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/lease"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/sqlite"
 )
@@ -31,10 +34,12 @@ type Options struct {
 	Dir string
 	// Key is the owner's key, of [KeySize] bytes.
 	Key []byte
-	// Host runs the calls.
+	// Host runs the calls of components. Without it, this process works on no runs of components.
 	Host *host.Host
 	// Request returns the authority of a run, each time when it goes on. An error parks the run, unless it is the end of ctx.
 	Request func(ctx context.Context, run Info) (Authority, error)
+	// Functions are the Go code of runs, by name. This process works on runs of these, beside those of components.
+	Functions map[string]Function
 	// Live is how many runs may be live or wait with memory in this process. Default 100.
 	Live int
 	// Idle is how long a run waits before it sleeps. Default 1 s.
@@ -71,6 +76,8 @@ type Runs struct {
 	holder *lease.Holder
 	log    *slog.Logger
 	now    func() time.Time
+
+	functions []string // the names of Options.Functions, and "" for components if there is a host
 
 	base   context.Context // never ends
 	ctx    context.Context // ends with Close
@@ -111,6 +118,10 @@ func Open(ctx context.Context, o Options) (*Runs, error) {
 		o: o, db: db, sealer: s, owner: holder.Name, holder: holder, log: o.Logger, now: time.Now, poke: make(chan struct{}, 1),
 		active: map[int64]*active{}, changed: make(chan struct{}), codes: map[string]*code{}, watches: map[watched]map[*watch]struct{}{},
 	}
+	r.functions = slices.AppendSeq([]string{}, maps.Keys(o.Functions))
+	if o.Host != nil {
+		r.functions = append(r.functions, "")
+	}
 	r.writer.runs = r
 	r.base = context.WithoutCancel(ctx)
 	r.ctx, r.cancel = context.WithCancel(r.base)
@@ -148,6 +159,8 @@ type Spec struct {
 	Component []byte
 	Modules   [][]byte
 	Tool      string
+	// Function, instead of a component and a tool, is the name of Go code. The run goes on in processes that have it among [Options.Functions].
+	Function string
 	// Input is JSON. An empty one means `{}`.
 	Input []byte
 	// Target is for [Options.Request]: where the authority of the run comes from.
@@ -174,8 +187,15 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 		s.Input = []byte("{}")
 	}
 	s.Deadline = cmp.Or(s.Deadline, DefaultDeadline)
-	if len(s.Key) > maxKey {
+	switch {
+	case len(s.Key) > maxKey:
 		return Info{}, false, fmt.Errorf("the key of a run has %d bytes; %d are allowed", len(s.Key), maxKey)
+	case len(s.Function) > maxFunction:
+		return Info{}, false, fmt.Errorf("the name of a function has %d bytes; %d are allowed", len(s.Function), maxFunction)
+	case s.Function != "" && (s.Component != nil || s.Modules != nil || s.Tool != ""):
+		return Info{}, false, errors.New("a run is of a component or of a function, not of both")
+	case len(s.Input) > maxValue:
+		return Info{}, false, fmt.Errorf("the input of a run has %s; %s are allowed", printable.Size(int64(len(s.Input))), printable.Size(maxValue))
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, s.Input); err != nil {
@@ -183,9 +203,12 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 	}
 	s.Input = compact.Bytes()
 	name := newName()
-	what := spec{Tool: s.Tool, Target: s.Target, Pinned: s.Pinned, Input: s.Input, Modules: map[string]string{}}
-	digest := sha256hex.Of(s.Component)
-	bodies := map[string][]byte{digest: s.Component}
+	what := spec{Tool: s.Tool, Function: s.Function, Target: s.Target, Pinned: s.Pinned, Input: s.Input, Modules: map[string]string{}}
+	digest, bodies := "", map[string][]byte{}
+	if s.Function == "" {
+		digest = sha256hex.Of(s.Component)
+		bodies[digest] = s.Component
+	}
 	for _, m := range s.Modules {
 		d := sha256hex.Of(m)
 		what.Modules[host.ModuleName(m)] = d
@@ -227,8 +250,8 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 				return err
 			}
 		}
-		_, err := c.Exec(ctx, `INSERT INTO run (name, key, state, created, changed, deadline, code, spec, head) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			name, sql.NullString{String: s.Key, Valid: s.Key != ""}, Ready, now.UnixMilli(), now.UnixMilli(), now.Add(s.Deadline).UnixMilli(), digest, sealed, head)
+		_, err := c.Exec(ctx, `INSERT INTO run (name, key, state, created, changed, deadline, code, function, spec, head) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			name, nullable(s.Key), Ready, now.UnixMilli(), now.UnixMilli(), now.Add(s.Deadline).UnixMilli(), digest, nullable(s.Function), sealed, head)
 		if err != nil {
 			return err
 		}
@@ -241,12 +264,14 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 	if info, err = r.info(found); err != nil {
 		return Info{}, existed, err
 	}
-	if existed && (info.Tool != s.Tool || info.Target != s.Target || string(info.Input) != string(s.Input)) {
+	if existed && (info.Tool != s.Tool || info.Function != s.Function || info.Target != s.Target || string(info.Input) != string(s.Input)) {
 		return info, true, &KeyError{s.Key, info.Name}
 	}
 	r.wake()
 	return info, existed, nil
 }
+
+func nullable(s string) sql.NullString { return sql.NullString{String: s, Valid: s != ""} }
 
 // newName is the name of a run: 80 random bits.
 func newName() string {
@@ -280,9 +305,9 @@ func (r *Runs) info(w row) (Info, error) {
 func (w row) info(s spec) Info {
 	i := Info{
 		Name: w.name, Key: w.key.String, State: w.state, Created: timeOf(w.created), Changed: timeOf(w.changed), Deadline: timeOf(w.deadline), Reason: w.reason, Component: w.code,
-		Tool: s.Tool, Target: s.Target, Pinned: s.Pinned, Input: s.Input,
+		Tool: s.Tool, Function: s.Function, Target: s.Target, Pinned: s.Pinned, Input: s.Input,
 	}
-	if w.wake.Valid && w.state == Asleep {
+	if w.wake.Valid && w.state == Asleep && w.wake.Int64 <= w.deadline {
 		i.Wake = timeOf(w.wake.Int64)
 	}
 	return i

@@ -67,6 +67,8 @@ CREATE UNIQUE INDEX message_key ON message (run, mailbox, key) WHERE key IS NOT 
 
 -- The mailboxes that sleeping runs wait for.
 CREATE TABLE waiting (run INTEGER NOT NULL, mailbox TEXT NOT NULL, PRIMARY KEY (run, mailbox)) STRICT, WITHOUT ROWID;
+`, `
+ALTER TABLE run ADD COLUMN function TEXT; -- the name of its Go code; null for a component
 `}}
 
 // State says where a run is.
@@ -88,14 +90,16 @@ func (s State) Final() bool { return s == Done || s == Failed || s == Cancelled 
 
 // Info is what is known of a run without opening it.
 type Info struct {
-	Name    string    `json:"run"`
-	Key     string    `json:"key,omitempty"`
-	State   State     `json:"state"`
-	Tool    string    `json:"tool"`
-	Target  string    `json:"target,omitempty"`
-	Pinned  string    `json:"-"`
-	Created time.Time `json:"created"`
-	Changed time.Time `json:"changed"`
+	Name  string `json:"run"`
+	Key   string `json:"key,omitempty"`
+	State State  `json:"state"`
+	Tool  string `json:"tool,omitempty"`
+	// Function is the name of the run's Go code, if it has no component.
+	Function string    `json:"function,omitempty"`
+	Target   string    `json:"target,omitempty"`
+	Pinned   string    `json:"-"`
+	Created  time.Time `json:"created"`
+	Changed  time.Time `json:"changed"`
 	// Deadline is when the run is ended, however far it is.
 	Deadline time.Time `json:"deadline"`
 	// Wake is when a sleeping run goes on. It is zero if no time makes it.
@@ -103,17 +107,19 @@ type Info struct {
 	// Reason says why a run is parked.
 	Reason string `json:"reason,omitempty"`
 	// Component is the digest of its code.
-	Component string `json:"component"`
+	Component string `json:"component,omitempty"`
 	// Input is JSON.
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
 // spec is what a run was started with.
 type spec struct {
-	Tool   string          `json:"tool"`
-	Target string          `json:"target,omitempty"`
-	Pinned string          `json:"pinned,omitempty"`
-	Input  json.RawMessage `json:"input,omitempty"`
+	Tool string `json:"tool,omitempty"`
+	// Function is the name of Go code.
+	Function string          `json:"function,omitempty"`
+	Target   string          `json:"target,omitempty"`
+	Pinned   string          `json:"pinned,omitempty"`
+	Input    json.RawMessage `json:"input,omitempty"`
 	// Modules are the digests of the modules that the component imports.
 	Modules map[string]string `json:"modules,omitempty"`
 }
@@ -130,6 +136,7 @@ type row struct {
 	fence, crashes             int64
 	cancel                     bool
 	code                       string
+	function                   sql.NullString
 	spec                       []byte
 	batches                    int64
 	head                       []byte
@@ -138,10 +145,10 @@ type row struct {
 	parts *parts // of a run that was taken, if they were read with it
 }
 
-const rowColumns = `id, name, key, state, wake, created, changed, deadline, owner, fence, crashes, cancel, code, spec, batches, head, reason`
+const rowColumns = `id, name, key, state, wake, created, changed, deadline, owner, fence, crashes, cancel, code, function, spec, batches, head, reason`
 
 func (r *row) fields() []any {
-	return []any{&r.id, &r.name, &r.key, &r.state, &r.wake, &r.created, &r.changed, &r.deadline, &r.owner, &r.fence, &r.crashes, &r.cancel, &r.code, &r.spec, &r.batches, &r.head, &r.reason}
+	return []any{&r.id, &r.name, &r.key, &r.state, &r.wake, &r.created, &r.changed, &r.deadline, &r.owner, &r.fence, &r.crashes, &r.cancel, &r.code, &r.function, &r.spec, &r.batches, &r.head, &r.reason}
 }
 
 func findRun(ctx context.Context, c *sqlite.Conn, name string) (r row, err error) {

@@ -3,11 +3,14 @@ package durable
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/lease"
 	"github.com/stilehost/stile/internal/printable"
@@ -194,6 +197,9 @@ func (r *Runs) left() (left []int64, err error) {
 	return left, err
 }
 
+// runnable selects the runs that this process can work on. Its parameter is [Runs.functions] as JSON.
+const runnable = ` AND ifnull(function, '') IN (SELECT value FROM json_each(?))`
+
 // take takes runs that can go on, as many as this process may have, and ends those that must not. It returns when there may be more to take.
 func (r *Runs) take() (wait time.Duration, err error) {
 	r.mu.Lock()
@@ -228,13 +234,17 @@ const lead = 3 * time.Millisecond
 func (r *Runs) due(ctx context.Context, now time.Time, most int) (due []int64, wait time.Duration, err error) {
 	wait = time.Hour
 	soon := now.Add(min(lead, r.o.Idle/2))
+	functions, err := json.Marshal(r.functions)
+	if err != nil {
+		return nil, wait, err
+	}
 	err = r.db.Read(ctx, func(c *sqlite.Conn) (err error) {
 		if r.only != nil {
 			due, wait, err = r.dueOf(ctx, c, soon)
 			return err
 		}
-		const query = `SELECT id FROM run WHERE state = 'ready' UNION ALL SELECT id FROM run WHERE state = 'asleep' AND wake <= ? LIMIT ?`
-		for one, err := range c.Rows(ctx, query, soon.UnixMilli(), most) {
+		const query = `SELECT id FROM run WHERE state = 'ready'` + runnable + ` UNION ALL SELECT id FROM run WHERE state = 'asleep' AND wake <= ?` + runnable + ` LIMIT ?`
+		for one, err := range c.Rows(ctx, query, functions, soon.UnixMilli(), functions, most) {
 			if err != nil {
 				return err
 			}
@@ -248,7 +258,7 @@ func (r *Runs) due(ctx context.Context, now time.Time, most int) (due []int64, w
 			return nil
 		}
 		var at sql.NullInt64
-		if err := c.Row(ctx, `SELECT min(wake) FROM run WHERE state = 'asleep' AND wake > ?`, soon.UnixMilli()).Scan(&at); err != nil {
+		if err := c.Row(ctx, `SELECT min(wake) FROM run WHERE state = 'asleep' AND wake > ?`+runnable, soon.UnixMilli(), functions).Scan(&at); err != nil {
 			return err
 		}
 		if at.Valid {
@@ -354,6 +364,7 @@ func (r *Runs) dueOf(ctx context.Context, c *sqlite.Conn, now time.Time) (due []
 			return nil, wait, err
 		}
 		switch at := timeOf(w.wake.Int64).Sub(now); {
+		case !slices.Contains(r.functions, w.function.String): // another process has it
 		case w.state == Ready, w.state == Asleep && w.wake.Valid && at <= 0:
 			due = append(due, w.id)
 		case w.state == Asleep && w.wake.Valid:
@@ -422,9 +433,23 @@ func (r *Runs) begin(a *active, w row) {
 		done(host.Result{}, errLate)
 		return
 	}
+	s, state, entries, err := r.history(ctx, a, w)
+	if err == nil && s.Function != "" {
+		f := r.o.Functions[s.Function]
+		if f == nil {
+			done(host.Result{}, &parkError{fmt.Sprintf("there is no function %q", printable.Short(s.Function, maxFunction))})
+			return
+		}
+		output, err := r.execute(ctx, a, f, s.Input, entries)
+		done(host.Result{Output: output}, err)
+		return
+	}
 	var component *host.Component
-	var err error
-	if component, authority, err = r.prepare(ctx, a, w); err == nil {
+	if err == nil {
+		component, authority, err = r.prepare(ctx, w, s)
+	}
+	if err == nil {
+		authority.Request.Durable = &host.Durable{Run: w.name, Journal: a.journal, Idle: r.o.Idle, State: state, Log: entries}
 		r.all.Add(1)
 		under := authority.Context
 		if under == nil {
@@ -458,49 +483,52 @@ type beginError struct{ why error }
 
 func (e *beginError) Error() string { return e.why.Error() }
 
-// prepare reads what a run goes on with.
-func (r *Runs) prepare(ctx context.Context, a *active, w row) (_ *host.Component, authority Authority, err error) {
-	s, err := r.spec(w)
-	if err != nil {
-		return nil, authority, &parkError{err.Error()}
+// history reads what a run was started with, and where it goes on.
+func (r *Runs) history(ctx context.Context, a *active, w row) (s spec, state []byte, entries [][]byte, err error) {
+	if s, err = r.spec(w); err != nil {
+		return s, nil, nil, &parkError{err.Error()}
 	}
-	durable := &host.Durable{Run: w.name, Journal: a.journal, Idle: r.o.Idle}
 	a.tag = tag(w.spec)
 	if w.parts == nil {
 		if err := r.db.Read(ctx, func(c *sqlite.Conn) error {
 			w.parts, err = readParts(ctx, c, w.id, math.MaxInt64)
 			return err
 		}); err != nil {
-			return nil, authority, err
+			return s, nil, nil, err
 		}
 	}
 	snapshot, batches := w.parts.snapshot, w.parts.batches
 	damaged := func(what string, err error) error { return &parkError{fmt.Sprintf("%s cannot be read: %v", what, err)} }
 	at := w.batches - int64(len(batches)) // the batches before belong to the snapshot
 	if snapshot != nil {
-		if durable.State, err = r.sealer.open(place{run: w.name, kind: "snapshot", n: at}, snapshot); err != nil {
-			return nil, authority, damaged("its snapshot", err)
+		if state, err = r.sealer.open(place{run: w.name, kind: "snapshot", n: at}, snapshot); err != nil {
+			return s, nil, nil, damaged("its snapshot", err)
 		}
 		a.tag = tag(snapshot)
 	} else if at != 0 {
-		return nil, authority, damaged("its log", errDamaged)
+		return s, nil, nil, damaged("its log", errDamaged)
 	}
 	for i, body := range batches {
 		n := at + int64(i) + 1
 		batch, err := r.sealer.open(place{run: w.name, kind: "log", n: n, after: a.tag}, body)
 		if err != nil {
-			return nil, authority, damaged("its log", err)
+			return s, nil, nil, damaged("its log", err)
 		}
-		entries, err := readBatch(batch)
+		more, err := readBatch(batch)
 		if err != nil {
-			return nil, authority, damaged("its log", err)
+			return s, nil, nil, damaged("its log", err)
 		}
-		durable.Log = append(durable.Log, entries...)
+		entries = append(entries, more...)
 		a.tag = tag(body)
 	}
 	if _, err := r.sealer.open(place{run: w.name, kind: "head", n: w.batches, after: a.tag}, w.head); err != nil {
-		return nil, authority, damaged("the end of its log", err)
+		return s, nil, nil, damaged("the end of its log", err)
 	}
+	return s, state, entries, nil
+}
+
+// prepare loads the code of a run, and asks for its authority.
+func (r *Runs) prepare(ctx context.Context, w row, s spec) (_ *host.Component, authority Authority, err error) {
 	component, err := r.load(ctx, w.code, s.Modules)
 	if err != nil {
 		return nil, authority, err
@@ -513,7 +541,7 @@ func (r *Runs) prepare(ctx context.Context, a *active, w row) (_ *host.Component
 		return nil, Authority{}, err
 	}
 	request := &authority.Request
-	request.Tool, request.Input, request.Durable, request.Recorder = s.Tool, s.Input, durable, nil
+	request.Tool, request.Input, request.Recorder = s.Tool, s.Input, nil
 	if begin := request.Begin; begin != nil {
 		request.Begin = func(ctx context.Context) error {
 			if err := begin(ctx); err != nil {
@@ -538,9 +566,11 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 		r.wake()
 	}()
 	var asleep *host.AsleepError
+	var wait *waitError
 	var lost *LostError
 	var park *parkError
 	var taken *takenError
+	var failed *functionError
 	var write func(*sqlite.Conn) error
 	finish := func(s State, e ended) func(*sqlite.Conn) error {
 		over = true
@@ -562,10 +592,14 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 		write = finish(Done, endedWith(result, nil))
 	case errors.As(err, &asleep):
 		write = func(c *sqlite.Conn) error { return r.lay(ctx, c, a, asleep) }
+	case errors.As(err, &wait):
+		write = func(c *sqlite.Conn) error { return r.sleep(ctx, c, a, []abi.Wait{wait.Wait}) }
 	case errors.Is(cause, errCancelled):
 		write = finish(Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: errCancelled.Error()}})
 	case errors.Is(cause, errLate):
 		write = finish(Failed, ended{Outcome: host.Outcome{Kind: "limit", Limit: "deadline", Value: timeOf(w.deadline).Format(time.RFC3339), Message: errLate.Error()}})
+	case errors.As(err, &failed):
+		write = finish(Failed, ended{Outcome: host.Outcome{Kind: "failed", Message: failed.text}})
 	case errors.As(err, &park):
 		write = parked(park.reason)
 	case errors.As(err, new(*host.PartedError)), errors.As(err, new(*host.StateError)):
@@ -612,8 +646,16 @@ func (r *Runs) lay(ctx context.Context, c *sqlite.Conn, a *active, asleep *host.
 	if err := clearLog(ctx, c, a.id); err != nil {
 		return err
 	}
+	if _, err := c.Exec(ctx, `UPDATE run SET head = ? WHERE id = ?`, head, a.id); err != nil {
+		return err
+	}
+	return r.sleep(ctx, c, a, asleep.Waits)
+}
+
+// sleep writes down what a run sleeps for. It goes on in any case when its deadline has passed, and at once if somebody has cancelled it meanwhile.
+func (r *Runs) sleep(ctx context.Context, c *sqlite.Conn, a *active, waits []abi.Wait) error {
 	var wake sql.NullInt64
-	for _, w := range asleep.Waits {
+	for _, w := range waits {
 		if at := w.At.UnixMilli(); !w.At.IsZero() && (!wake.Valid || at < wake.Int64) {
 			wake = sql.NullInt64{Int64: at, Valid: true}
 		}
@@ -621,13 +663,12 @@ func (r *Runs) lay(ctx context.Context, c *sqlite.Conn, a *active, asleep *host.
 	if _, err := c.Exec(ctx, `DELETE FROM waiting WHERE run = ?`, a.id); err != nil {
 		return err
 	}
-	state := Asleep
-	if has, err := await(ctx, c, a.id, asleep.Waits); err != nil {
+	has, err := await(ctx, c, a.id, waits)
+	if err != nil {
 		return err
-	} else if has { // it came between the run's last look and now
-		state, wake = Ready, sql.NullInt64{}
 	}
-	_, err := c.Exec(ctx, `UPDATE run SET state = ?, owner = NULL, wake = ?, head = ?, changed = ? WHERE id = ?`, state, wake, head, r.now().UnixMilli(), a.id)
+	const query = `UPDATE run SET state = iif(? OR cancel, 'ready', 'asleep'), owner = NULL, wake = min(ifnull(?, deadline + 1), deadline + 1), changed = ? WHERE id = ?`
+	_, err = c.Exec(ctx, query, has, wake, r.now().UnixMilli(), a.id) // what it waits for may have come between its last look and now
 	return err
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +86,7 @@ func (c *runsList) Run(ctx context.Context, s *streams) error {
 			if !r.Wake.IsZero() {
 				wake = r.Wake.Local().Format(time.DateTime)
 			}
-			rows = append(rows, []string{r.Name, line(r.Tool, 64), string(r.State), r.Created.Local().Format(time.DateTime), wake, line(r.Key, 64)})
+			rows = append(rows, []string{r.Name, line(cmp.Or(r.Tool, r.Function), 64), string(r.State), r.Created.Local().Format(time.DateTime), wake, line(r.Key, 64)})
 		}
 		_, err = io.WriteString(s.out, table("", rows))
 		return err
@@ -120,7 +121,7 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 		if c.JSON {
 			return printJSON(s.out, r)
 		}
-		rows := [][]string{{"run", r.Name}, {"tool", line(r.Tool, 200)}, {"state", string(r.State)}, {"started", r.Created.Local().Format(time.DateTime)}, {"deadline", r.Deadline.Local().Format(time.DateTime)}}
+		rows := [][]string{{"run", r.Name}, {"tool", line(cmp.Or(r.Tool, r.Function), 200)}, {"state", string(r.State)}, {"started", r.Created.Local().Format(time.DateTime)}, {"deadline", r.Deadline.Local().Format(time.DateTime)}}
 		if r.Key != "" {
 			rows = append(rows, []string{"key", line(r.Key, 300)})
 		}
@@ -160,8 +161,12 @@ Examples:
 // Run implements the command.
 func (c *runsResume) Run(ctx context.Context, s *streams) error {
 	return withRuns(ctx, s, false, func(runs *durable.Runs) error {
-		if _, err := runs.Get(ctx, c.Name); err != nil {
+		run, err := runs.Get(ctx, c.Name)
+		if err != nil {
 			return err
+		}
+		if run.Function != "" {
+			return usagef("run %s is of the Go function %s; it goes on in a program that has it", run.Name, line(run.Function, 64))
 		}
 		runs.Work(c.Name)
 		return waitForRun(ctx, s, runs, c.Name, c.outputFlag)
