@@ -19,7 +19,7 @@ BIN := $(CURDIR)/bin
 EARLIER := 1d5781d
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-stile demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-packed test-embed test-types test-rust rust-check long long-check packages test-bench bench bench-results bench-core bench-languages bench-workspace
+.PHONY: help build build-stile demo check fmt fmt-check lint vet tidy-check generate generate-check vuln test test-go test-host test-packed test-embed test-types test-rust rust-check long long-check packages test-bench bench bench-results bench-core bench-languages bench-peers bench-workspace
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -126,16 +126,19 @@ test-bench: ## test the installed contenders of the benchmarks; takes minutes
 bench: build ## compare this host with containers and other isolates, and with HOST='COMMAND' by the conformance protocol; writes bench/out/suite
 	bin/stile bench run $(if $(HOST),--host '$(HOST)') --out bench/out/suite
 
-bench-results: ## copy the results of make bench, make bench-core and make bench-languages to bench/RESULTS.md
+bench-results: ## copy the results of make bench, make bench-core, make bench-languages and make bench-peers to bench/RESULTS.md
 	bin/stile bench report bench/out/suite
 	mkdir -p bench/results && rm -f bench/results/*.svg && cp bench/out/suite/*.svg bench/results/
-	sed 's/](\([a-z0-9-]*\.svg\))/](results\/\1)/' bench/out/suite/report.md | cat - bench/out/core.md bench/out/languages.md > bench/RESULTS.md
+	sed 's/](\([a-z0-9-]*\.svg\))/](results\/\1)/' bench/out/suite/report.md | cat - bench/out/core.md bench/out/languages.md bench/out/peers.md > bench/RESULTS.md
 
 bench-core: ## measure start, calls and memory; writes bench/out/core.json
 	go -C bench run ./core -earlier $(EARLIER) -out out/core.json
 
 bench-languages: ## measure one tool in each language whose toolchain is here; writes bench/out/languages.json
 	go -C bench run ./languages -out out/languages.json
+
+bench-peers: ## compare durable runs with those of DBOS, Temporal and Restate, as far as they start here; writes bench/out/peers.json
+	go -C bench run ./peers -out out/peers.json
 
 bench-workspace: ## compare workspaces with plain files; writes bench/out/workspace.json
 	go -C bench run ./workspace -out out/workspace.json
