@@ -47,6 +47,17 @@ func (c *Component) Start(ctx context.Context, r Request, done func(Result, erro
 	return nil
 }
 
+// CheckInput returns the error with which a call would end before it begins: its input is too large or does not fit the tool's schema, or there is no
+// such tool. It runs no code of the guest, unless the component has to be asked for its tools.
+func (c *Component) CheckInput(ctx context.Context, r Request) error {
+	if len(r.Input) == 0 {
+		r.Input = []byte("{}")
+	}
+	t := newToolCall(ctx, c, &r)
+	defer t.drop()
+	return t.admit(ctx)
+}
+
 // toolCall is a call of a tool.
 type toolCall struct {
 	running

@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/durable"
 	"github.com/stilehost/stile/extension"
+	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/private"
@@ -36,8 +38,25 @@ func (f durableFlags) check() error {
 	return usagef("--detach, --key and --deadline are for durable calls; add --durable")
 }
 
-// durableTarget says where the authority of a run comes from that stile run started: the command line and the manifest, as they were then.
+// durableTarget says where the authority of a run comes from: the command line of stile run, or the approval of an extension.
 type durableTarget struct {
+	Run  *runTarget           `json:"run,omitempty"`
+	Call *lifecycle.RunTarget `json:"call,omitempty"`
+}
+
+// targetOf reads where the authority of a run comes from.
+func targetOf(run durable.Info) (t durableTarget, err error) {
+	if err = json.Unmarshal([]byte(run.Target), &t); err == nil && (t.Run == nil) == (t.Call == nil) {
+		err = errors.New("it is neither of a command line nor of an extension")
+	}
+	if err != nil {
+		err = fmt.Errorf("read what run %s may do: %w", run.Name, err)
+	}
+	return t, err
+}
+
+// runTarget is the command line and the manifest, as they were when stile run started the run.
+type runTarget struct {
 	Bind       []string        `json:"bind,omitempty"`
 	Manifest   string          `json:"manifest,omitempty"`
 	Text       json.RawMessage `json:"text,omitempty"`
@@ -71,7 +90,7 @@ func fixedSpecs(specs []string) ([]string, error) {
 }
 
 // bindings are those that the command line had.
-func (t durableTarget) bindings() ([]extension.Binding, error) {
+func (t runTarget) bindings() ([]extension.Binding, error) {
 	given, err := extension.ParseSpecs(capabilities.Builtin, t.Bind)
 	if err != nil {
 		return nil, err
@@ -90,24 +109,30 @@ func (t durableTarget) bindings() ([]extension.Binding, error) {
 	return extension.Merge(given, asked, defaults), nil
 }
 
-// openRuns opens the runs, with the authority that they may have in this process. Close them before the session.
-func (n *session) openRuns(ctx context.Context, s *streams) (*durable.Runs, error) {
+// openRuns opens the runs. Close them before the session. calls has the extensions. Without it, only runs of command lines can go on.
+func (n *session) openRuns(ctx context.Context, s *streams, calls *lifecycle.Manager) (*durable.Runs, error) {
 	key, err := private.Key(filepath.Join(n.home, runsKey), durable.KeySize)
 	if err != nil {
 		return nil, err
 	}
 	return durable.Open(ctx, durable.Options{
 		Dir: n.home, Key: key, Host: n.host, Logger: n.logger,
-		Request: func(ctx context.Context, run durable.Info) (durable.Authority, error) { return n.authority(ctx, s, run) },
+		Request: func(ctx context.Context, run durable.Info) (a durable.Authority, err error) {
+			t, err := targetOf(run)
+			switch {
+			case err != nil:
+				return a, err
+			case t.Call != nil:
+				return authorityOf(ctx, calls, run, *t.Call)
+			default:
+				return n.authority(ctx, s, *t.Run)
+			}
+		},
 	})
 }
 
-// authority is what a run may do, at the time at which it goes on.
-func (n *session) authority(ctx context.Context, s *streams, run durable.Info) (a durable.Authority, err error) {
-	var t durableTarget
-	if err := json.Unmarshal([]byte(run.Target), &t); err != nil {
-		return a, fmt.Errorf("read what run %s may do: %w", run.Name, err)
-	}
+// authority is what a run of a command line may do, at the time at which it goes on.
+func (n *session) authority(ctx context.Context, s *streams, t runTarget) (a durable.Authority, err error) {
 	bindings, err := t.bindings()
 	if err != nil {
 		return a, err
@@ -121,6 +146,19 @@ func (n *session) authority(ctx context.Context, s *streams, run durable.Info) (
 	}
 	a.Request = host.Request{Env: env, Vars: t.Vars, Limits: t.Limits, Extension: t.Extension}
 	return a, nil
+}
+
+// authorityOf is what a run of an extension may do, at the time at which it goes on.
+func authorityOf(ctx context.Context, calls *lifecycle.Manager, run durable.Info, t lifecycle.RunTarget) (a durable.Authority, err error) {
+	if calls == nil {
+		return a, errors.New("it is a call of an extension, and this process has none open; stile runs resume carries it on")
+	}
+	var pin lifecycle.RunPin
+	if err := json.Unmarshal([]byte(run.Pinned), &pin); err != nil {
+		return a, fmt.Errorf("read with which version run %s began: %w", run.Name, err)
+	}
+	awake, err := calls.Wake(ctx, t, pin)
+	return durable.Authority(awake), err
 }
 
 // modules are the core modules that a component of the toolchain imports.
@@ -141,11 +179,11 @@ func (n *session) modules(ctx context.Context, wasm []byte) ([][]byte, error) {
 }
 
 // durably starts a run, and waits for it unless it is detached.
-func (c *runCommand) durably(ctx context.Context, s *streams, n *session, p prepared, wasm []byte) (err error) {
+func (c *runCommand) durably(ctx context.Context, s *streams, n *session, p prepared, component *host.Component, wasm []byte) (err error) {
 	if p.request.WASI.HTTP != "" || len(p.request.WASI.Filesystem) > 0 {
 		return usagef("--durable: calls that use WASI cannot be written down")
 	}
-	t := durableTarget{Manifest: c.Manifest, NoDefaults: c.NoDefaults, Vars: p.request.Vars, Limits: p.request.Limits, Extension: p.request.Extension}
+	t := runTarget{Manifest: c.Manifest, NoDefaults: c.NoDefaults, Vars: p.request.Vars, Limits: p.request.Limits, Extension: p.request.Extension}
 	if t.Bind, err = fixedSpecs(c.Bind); err != nil {
 		return err
 	}
@@ -155,22 +193,24 @@ func (c *runCommand) durably(ctx context.Context, s *streams, n *session, p prep
 			return err
 		}
 	}
-	if err := c.namesNoSecret(p.bindings); err != nil {
+	if err := errors.Join(c.namesNoSecret(p.bindings), component.CheckInput(ctx, p.request)); err != nil {
 		return err
 	}
-	target, err := json.Marshal(t)
-	if err != nil {
-		return err
-	}
-	spec := durable.Spec{Key: c.Key, Component: wasm, Tool: c.Tool, Input: p.request.Input, Target: string(target), Deadline: c.Deadline}
+	spec := durable.Spec{Component: wasm, Tool: c.Tool, Input: p.request.Input, Target: string(capability.JSON(durableTarget{Run: &t}))}
 	if spec.Modules, err = n.modules(ctx, wasm); err != nil {
 		return err
 	}
-	runs, err := n.openRuns(ctx, s)
+	runs, err := n.openRuns(ctx, s, nil)
 	if err != nil {
 		return err
 	}
+	return c.start(ctx, s, runs, spec, c.outputFlag)
+}
+
+// start starts a run, waits for it unless it is detached, and closes the runs.
+func (f durableFlags) start(ctx context.Context, s *streams, runs *durable.Runs, spec durable.Spec, out outputFlag) (err error) {
 	defer func() { err = errors.Join(err, runs.Close()) }() //nolint:contextcheck // what ended is written down after the end of ctx
+	spec.Key, spec.Deadline = f.Key, f.Deadline
 	run, existed, err := runs.Start(ctx, spec)
 	if errkind.Is[*durable.KeyError](err) {
 		return &usageError{err}
@@ -178,14 +218,23 @@ func (c *runCommand) durably(ctx context.Context, s *streams, n *session, p prep
 	if err != nil {
 		return err
 	}
-	if c.Detach {
+	if f.Detach {
 		return printJSON(s.out, map[string]string{"run": run.Name})
 	}
 	if existed {
 		s.say("stile: the key finds run %s", run.Name)
 	}
 	runs.Work(run.Name)
-	return waitForRun(ctx, s, runs, run.Name, c.outputFlag)
+	return waitForRun(ctx, s, runs, run.Name, out)
+}
+
+// specOf is what a run of an extension is started with.
+func (n *session) specOf(ctx context.Context, run lifecycle.Run, input []byte) (spec durable.Spec, err error) {
+	spec = durable.Spec{
+		Component: run.Component, Tool: run.Own, Input: input, Target: string(capability.JSON(durableTarget{Call: &run.RunTarget})), Pinned: string(capability.JSON(run.RunPin)),
+	}
+	spec.Modules, err = n.modules(ctx, run.Component)
+	return spec, err
 }
 
 // waitForRun prints the result of a run.

@@ -19,6 +19,7 @@ type extCall struct {
 	scopeFlag
 	inputFlags
 	outputFlag
+	durableFlags
 	Bind []string `sep:"none" placeholder:"NAME=SPEC" help:"What the tool gets as env.NAME in this call, in place of what was approved. Can be repeated."`
 	alwaysJSON
 }
@@ -33,14 +34,18 @@ Examples:
 
     stile ext call github_list_issues --input '{"repo": "stilehost/stile"}'
     stile ext call charts_draw --output chart.png
+    stile ext call orders_order --durable --key order-17 --input @order.json
     stile ext call notes_add_note --scope agent:claude --input @note.json
     stile ext call github_list_issues --bind 'github=http:https://api.github.com/repos/stilehost/**'`
 }
 
 // Run implements the command.
 func (c *extCall) Run(ctx context.Context, s *streams) error {
-	if err := c.ready(); err != nil {
+	if err := errors.Join(c.check(), c.ready()); err != nil {
 		return err
+	}
+	if c.Durable && len(c.Bind) > 0 {
+		return usagef("--durable: bindings that a person gives one call end with the process; have them approved, and leave --bind out")
 	}
 	return c.forCall(ctx, s, c.inputFlags, func(e *extensions, viewer lifecycle.Viewer, limits host.Limits, input []byte) error {
 		by, err := e.author()
@@ -53,6 +58,9 @@ func (c *extCall) Run(ctx context.Context, s *streams) error {
 		} else if err := c.override(ctx, s, e, &call); err != nil {
 			return err
 		}
+		if c.Durable {
+			return c.durably(ctx, s, e, call)
+		}
 		result, err := e.Call(ctx, call)
 		if errkind.Is[*lifecycle.UnknownToolError](err) {
 			return e.unknown(ctx, viewer, c.Tool, err)
@@ -62,6 +70,28 @@ func (c *extCall) Run(ctx context.Context, s *streams) error {
 		}
 		return c.result(s, result.Output)
 	})
+}
+
+// durably makes a call durable.
+func (c *extCall) durably(ctx context.Context, s *streams, e *extensions, call lifecycle.Call) error {
+	run, err := e.PrepareRun(ctx, call)
+	switch {
+	case errkind.Is[*lifecycle.UnknownToolError](err):
+		return e.unknown(ctx, call.Viewer, c.Tool, err)
+	case errkind.Is[*lifecycle.UndurableError](err):
+		return &usageError{err}
+	case err != nil:
+		return &callError{err}
+	}
+	spec, err := e.specOf(ctx, run, call.Input)
+	if err != nil {
+		return err
+	}
+	runs, err := e.openRuns(ctx, s, e.Manager)
+	if err != nil {
+		return err
+	}
+	return c.start(ctx, s, runs, spec, c.outputFlag)
 }
 
 // override gives a call the bindings of the command line. A person agrees to those that give more than was approved.

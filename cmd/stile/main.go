@@ -144,7 +144,7 @@ func run(args []string, s *streams) int {
 		return s.report(misuse(err), json)
 	}
 	err = command.Run()
-	if err != nil && ctx.Err() != nil && !errkind.Is[*saidError](err) {
+	if err != nil && ctx.Err() != nil && !errkind.Is[*saidError](err) && !errors.Is(err, errInterrupted) {
 		err = errInterrupted
 	}
 	return s.report(err, json)

@@ -206,7 +206,7 @@ func (c *runCommand) Run(ctx context.Context, s *streams) (err error) {
 	}
 	p.request.Tool, p.request.Extension = c.Tool, p.extension(c.File)
 	if c.Durable {
-		return c.durably(ctx, s, n, p, wasm)
+		return c.durably(ctx, s, n, p, component, wasm)
 	}
 	output, err := c.call(ctx, s, n, c.recorded(wasm), p.bindings, p.request, component.Do)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/durable"
+	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/internal/errkind"
 	"github.com/stilehost/stile/internal/printable"
 )
@@ -39,14 +40,23 @@ Examples:
     stile runs work`
 }
 
-// withRuns opens a session and its runs.
-func withRuns(ctx context.Context, s *streams, many bool, use func(*durable.Runs) error) (err error) {
-	n, err := openSession(ctx, s, sessionOptions{many: many})
+// withRuns opens a session and its runs, to look at them and change them.
+func withRuns(ctx context.Context, s *streams, use func(*durable.Runs) error) (err error) {
+	n, err := openSession(ctx, s, sessionOptions{})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
-	runs, err := n.openRuns(ctx, s)
+	return n.useRuns(ctx, s, nil, use)
+}
+
+// workOnRuns opens the runs with the extensions, whose calls some of them are.
+func workOnRuns(ctx context.Context, s *streams, many bool, use func(*durable.Runs) error) error {
+	return withOptions(ctx, s, sessionOptions{many: many}, func(e *extensions) error { return e.useRuns(ctx, s, e.Manager, use) })
+}
+
+func (n *session) useRuns(ctx context.Context, s *streams, calls *lifecycle.Manager, use func(*durable.Runs) error) (err error) {
+	runs, err := n.openRuns(ctx, s, calls)
 	if err != nil {
 		return err
 	}
@@ -72,7 +82,7 @@ func (*runsList) Help() string {
 
 // Run implements the command.
 func (c *runsList) Run(ctx context.Context, s *streams) error {
-	return withRuns(ctx, s, false, func(runs *durable.Runs) error {
+	return withRuns(ctx, s, func(runs *durable.Runs) error {
 		all, err := runs.List(ctx, "", c.Limit)
 		if err != nil {
 			return err
@@ -113,7 +123,7 @@ func (*runsShow) Help() string {
 
 // Run implements the command.
 func (c *runsShow) Run(ctx context.Context, s *streams) error {
-	return withRuns(ctx, s, false, func(runs *durable.Runs) error {
+	return withRuns(ctx, s, func(runs *durable.Runs) error {
 		r, err := runs.Result(ctx, c.Name)
 		if err != nil {
 			return err
@@ -160,7 +170,7 @@ Examples:
 
 // Run implements the command.
 func (c *runsResume) Run(ctx context.Context, s *streams) error {
-	return withRuns(ctx, s, false, func(runs *durable.Runs) error {
+	return workOnRuns(ctx, s, false, func(runs *durable.Runs) error {
 		run, err := runs.Get(ctx, c.Name)
 		if err != nil {
 			return err
@@ -186,7 +196,7 @@ Examples:
 
 // Run implements the command.
 func (*runsWork) Run(ctx context.Context, s *streams) error {
-	return withRuns(ctx, s, true, func(runs *durable.Runs) error {
+	return workOnRuns(ctx, s, true, func(runs *durable.Runs) error {
 		runs.Work()
 		s.say("stile: carrying runs on")
 		<-ctx.Done()
@@ -242,7 +252,7 @@ func (c *runsRemove) Run(ctx context.Context, s *streams) error {
 
 // changeRun changes the state of a run, if it is in one that allows this.
 func changeRun(ctx context.Context, s *streams, name string, change func(*durable.Runs, context.Context, string) (bool, error), did, not string) error {
-	return withRuns(ctx, s, false, func(runs *durable.Runs) error {
+	return withRuns(ctx, s, func(runs *durable.Runs) error {
 		changed, err := change(runs, ctx, name)
 		if err == nil && !changed {
 			err = usagef("run %s: %s", printable.Text(name), not)

@@ -229,14 +229,12 @@ func (m *Manager) readReleases(ctx context.Context) (gone []*active, ended map[*
 			}
 		}
 		for _, a := range gone {
-			var reason string
-			const taken = `SELECT reason FROM release WHERE scope = ?1 AND name = ?2 AND state IN ('revoked', 'removed') AND
-				(id >= ?3 OR decided >= (SELECT decided FROM release WHERE id = ?3)) ORDER BY decided LIMIT 1`
-			switch err := c.Row(ctx, taken, a.scope.String(), a.manifest.Name, a.id).Scan(&reason); {
-			case err == nil:
-				ended[a] = &RevokedError{Extension: a.manifest.Name, Reason: reason}
-			case !errors.Is(err, sql.ErrNoRows):
+			cause, err := takenAway(ctx, c, a.scope, a.manifest.Name, a.id)
+			if err != nil {
 				return err
+			}
+			if cause != nil {
+				ended[a] = cause
 			}
 		}
 		return nil
@@ -267,6 +265,20 @@ func (m *Manager) readReleases(ctx context.Context) (gone []*active, ended map[*
 	m.changed = make(chan struct{})
 	m.mu.Unlock()
 	return gone, ended, nil
+}
+
+// takenAway returns a *[RevokedError] if the extension of a release that was active was revoked or removed since.
+func takenAway(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name string, release int64) (cause, err error) {
+	var reason string
+	const taken = `SELECT reason FROM release WHERE scope = ?1 AND name = ?2 AND state IN ('revoked', 'removed') AND
+		(id >= ?3 OR decided >= (SELECT decided FROM release WHERE id = ?3)) ORDER BY decided LIMIT 1`
+	switch err := c.Row(ctx, taken, scope.String(), name, release).Scan(&reason); {
+	case err == nil:
+		return &RevokedError{Extension: name, Reason: reason}, nil
+	case !errors.Is(err, sql.ErrNoRows):
+		return nil, err
+	}
+	return nil, nil
 }
 
 // unreadable reports broken extensions. It affects nothing else, and List shows them.

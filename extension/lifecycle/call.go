@@ -20,10 +20,11 @@ import (
 
 // Viewer is somebody who looks for tools. It sees what is shared, what belongs to its user, and its own. Either name may be empty.
 type Viewer struct {
-	User, Agent string
+	User  string `json:"user,omitempty"`
+	Agent string `json:"agent,omitempty"`
 	// Person is set for a person, who decides about requests and sees those of all authors. It is never set for a model, because
 	// unapproved descriptions would then reach other agents. Default: only the author sees a version that was never active.
-	Person bool
+	Person bool `json:"person,omitempty"`
 }
 
 // Sees reports whether the viewer may know about a release in a scope that it sees. Only its author and persons may know about one
