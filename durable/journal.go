@@ -200,7 +200,7 @@ func (w *writer) store(update func(context.Context, func(*sqlite.Conn) error) er
 				body = r.sealer.seal(place{run: a.name, kind: "log", n: n, after: a.tag}, batches[i])
 				after = tag(body)
 			}
-			head := r.sealer.seal(place{run: a.name, kind: "head", n: n, after: after}, nil)
+			head := r.sealer.seal(place{run: a.name, kind: "head", n: n, after: after}, headOf(a.attempt))
 			switch held, err := a.hold(ctx, c, `UPDATE run SET batches = ?, head = ? WHERE id = ? AND owner = ? AND fence = ?`, n, head); {
 			case err != nil:
 				return err

@@ -169,6 +169,8 @@ type Spec struct {
 	Pinned string
 	// Deadline is how long the run may take. Default [DefaultDeadline].
 	Deadline time.Duration
+	// Retry says whether the run begins again when it fails. Default: it does not.
+	Retry Retry
 }
 
 // KeyError reports a key with which another run was started.
@@ -202,8 +204,11 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 		return Info{}, false, fmt.Errorf("the input of a run is not JSON: %w", err)
 	}
 	s.Input = compact.Bytes()
+	if err := s.Retry.Check(); err != nil {
+		return Info{}, false, fmt.Errorf("retry: %w", err)
+	}
 	name := newName()
-	what := spec{Tool: s.Tool, Function: s.Function, Target: s.Target, Pinned: s.Pinned, Input: s.Input, Modules: map[string]string{}}
+	what := spec{Tool: s.Tool, Function: s.Function, Target: s.Target, Pinned: s.Pinned, Input: s.Input, Retry: s.Retry, Modules: map[string]string{}}
 	digest, bodies := "", map[string][]byte{}
 	if s.Function == "" {
 		digest = sha256hex.Of(s.Component)
@@ -231,7 +236,7 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 		return Info{}, false, fmt.Errorf("write a run down: %w", err)
 	}
 	sealed := r.sealer.seal(place{run: name, kind: "spec"}, text)
-	head := r.sealer.seal(place{run: name, kind: "head", after: tag(sealed)}, nil)
+	head := r.sealer.seal(place{run: name, kind: "head", after: tag(sealed)}, headOf(1))
 	now := r.now()
 	var found row
 	err = r.db.Update(ctx, func(c *sqlite.Conn) error {
@@ -305,7 +310,7 @@ func (r *Runs) info(w row) (Info, error) {
 func (w row) info(s spec) Info {
 	i := Info{
 		Name: w.name, Key: w.key.String, State: w.state, Created: timeOf(w.created), Changed: timeOf(w.changed), Deadline: timeOf(w.deadline), Reason: w.reason, Component: w.code,
-		Tool: s.Tool, Function: s.Function, Target: s.Target, Pinned: s.Pinned, Input: s.Input,
+		Tool: s.Tool, Function: s.Function, Target: s.Target, Pinned: s.Pinned, Input: s.Input, Retry: s.Retry,
 	}
 	if w.wake.Valid && w.state == Asleep && w.wake.Int64 <= w.deadline {
 		i.Wake = timeOf(w.wake.Int64)
@@ -383,6 +388,8 @@ type Result struct {
 	// Outcome says it otherwise.
 	Outcome host.Outcome `json:"outcome"`
 	Usage   host.Usage   `json:"usage,omitzero"`
+	// Attempts are those that have failed before.
+	Attempts []Attempt `json:"attempts,omitempty"`
 
 	ended ended
 }
@@ -418,6 +425,9 @@ func (r *Runs) Result(ctx context.Context, name string) (result Result, err erro
 	var body []byte
 	err = r.db.View(ctx, func(c *sqlite.Conn) (err error) {
 		if w, err = findRun(ctx, c, name); err != nil {
+			return err
+		}
+		if result.Attempts, err = r.attempts(ctx, c, w); err != nil {
 			return err
 		}
 		err = c.Row(ctx, `SELECT body FROM outcome WHERE run = ?`, w.id).Scan(&body)
@@ -519,7 +529,7 @@ func (r *Runs) Remove(ctx context.Context, name string) (bool, error) {
 		if err := forgetMessages(ctx, c, w.id); err != nil {
 			return err
 		}
-		for _, query := range []string{`DELETE FROM run WHERE id = ?`, `DELETE FROM snapshot WHERE run = ?`, `DELETE FROM outcome WHERE run = ?`, `DELETE FROM log WHERE run = ?`} {
+		for _, query := range []string{`DELETE FROM run WHERE id = ?`, `DELETE FROM snapshot WHERE run = ?`, `DELETE FROM outcome WHERE run = ?`, `DELETE FROM log WHERE run = ?`, `DELETE FROM attempt WHERE run = ?`} {
 			if _, err := c.Exec(ctx, query, w.id); err != nil {
 				return err
 			}

@@ -229,10 +229,10 @@ type execution struct {
 }
 
 // execute calls a Function, and returns once nothing of it is under way.
-func (r *Runs) execute(ctx context.Context, a *active, f Function, input json.RawMessage, log [][]byte) (output []byte, err error) {
+func (r *Runs) execute(ctx context.Context, a *active, f Function, input json.RawMessage, log [][]byte) (result host.Result, err error) {
 	x := &execution{runs: r, a: a, ctx: ctx}
 	if x.log, err = readSteps(log); err != nil {
-		return nil, err
+		return result, err
 	}
 	for _, e := range log {
 		x.size += len(e)
@@ -259,6 +259,11 @@ func (r *Runs) execute(ctx context.Context, a *active, f Function, input json.Ra
 	}()
 	err = <-returned
 	x.steps.Wait()
+	for _, s := range x.log[:x.next] {
+		if s.answer != nil && s.answer.Interrupted {
+			result.Usage.Interrupted++
+		}
+	}
 	why := x.stop(errStopped)
 	switch {
 	case !errors.Is(why, errStopped):
@@ -266,16 +271,16 @@ func (r *Runs) execute(ctx context.Context, a *active, f Function, input json.Ra
 	case err == nil && x.next < len(x.log):
 		err = &host.PartedError{Operation: uint64(x.next + 1), Expected: x.log[x.next].text(), Got: "the end of the function"}
 	case err == nil:
-		if output, err = encode(value); err != nil {
+		if result.Output, err = encode(value); err != nil {
 			err = &functionError{"the result: " + err.Error()}
 		}
-		return output, err
+		return result, err
 	}
 	// What the steps returned is not lost if the run goes on.
 	if failed := a.journal.Commit(r.base); failed != nil && errors.As(err, new(*waitError)) { //nolint:contextcheck // also after the end of ctx
 		err = failed
 	}
-	return nil, err
+	return result, err
 }
 
 // functionError is an error of a Function.
@@ -395,7 +400,7 @@ func (x *execution) make(s *step, repeatable bool, do func(context.Context) (any
 			}
 		}
 		ctx := context.WithValue(x.ctx, executionKey{}, (*execution)(nil))
-		value, err := do(context.WithValue(ctx, stepKey{}, fmt.Sprintf("%s/%d", x.a.name, s.N)))
+		value, err := do(context.WithValue(ctx, stepKey{}, fmt.Sprintf("%s/%d", x.a.name, firstOf(x.a.attempt)+s.N)))
 		if err == nil {
 			answer.Value, err = encode(value)
 		}
@@ -452,7 +457,7 @@ func (x *execution) receive(mailbox string, timeout time.Duration) json.RawMessa
 		}
 	}
 	fail(x.a.journal.Commit(x.ctx)) // what was received before is not kept elsewhere from now on
-	ctx := abi.WithOnce(x.ctx, abi.Once{Run: x.a.name, Sequence: s.N})
+	ctx := abi.WithOnce(x.ctx, abi.Once{Run: x.a.name, Sequence: firstOf(x.a.attempt) + s.N})
 	for {
 		ready := make(chan struct{})
 		stop, err := x.runs.Watch(ctx, mailbox, func() { close(ready) })

@@ -69,6 +69,9 @@ CREATE UNIQUE INDEX message_key ON message (run, mailbox, key) WHERE key IS NOT 
 CREATE TABLE waiting (run INTEGER NOT NULL, mailbox TEXT NOT NULL, PRIMARY KEY (run, mailbox)) STRICT, WITHOUT ROWID;
 `, `
 ALTER TABLE run ADD COLUMN function TEXT; -- the name of its Go code; null for a component
+`, `
+-- How earlier attempts of runs ended.
+CREATE TABLE attempt (run INTEGER NOT NULL, n INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (run, n)) STRICT, WITHOUT ROWID;
 `}}
 
 // State says where a run is.
@@ -106,6 +109,8 @@ type Info struct {
 	Wake time.Time `json:"wake,omitzero"`
 	// Reason says why a run is parked.
 	Reason string `json:"reason,omitempty"`
+	// Retry says whether it begins again when it fails.
+	Retry Retry `json:"retry,omitzero"`
 	// Component is the digest of its code.
 	Component string `json:"component,omitempty"`
 	// Input is JSON.
@@ -120,6 +125,7 @@ type spec struct {
 	Target   string          `json:"target,omitempty"`
 	Pinned   string          `json:"pinned,omitempty"`
 	Input    json.RawMessage `json:"input,omitempty"`
+	Retry    Retry           `json:"retry,omitzero"`
 	// Modules are the digests of the modules that the component imports.
 	Modules map[string]string `json:"modules,omitempty"`
 }

@@ -25,8 +25,10 @@ type active struct {
 	name    string
 	fence   int64
 	batches int64  // of the log; the writer's, while there is one
+	attempt uint64 // counted from 1
 	tag     []byte // of the last batch, or of the snapshot or spec before it
 	journal *journal
+	retry   Retry
 	cancel  context.CancelCauseFunc
 }
 
@@ -434,14 +436,14 @@ func (r *Runs) begin(a *active, w row) {
 		return
 	}
 	s, state, entries, err := r.history(ctx, a, w)
+	a.retry = s.Retry
 	if err == nil && s.Function != "" {
 		f := r.o.Functions[s.Function]
 		if f == nil {
 			done(host.Result{}, &parkError{fmt.Sprintf("there is no function %q", printable.Short(s.Function, maxFunction))})
 			return
 		}
-		output, err := r.execute(ctx, a, f, s.Input, entries)
-		done(host.Result{Output: output}, err)
+		done(r.execute(ctx, a, f, s.Input, entries))
 		return
 	}
 	var component *host.Component
@@ -449,7 +451,7 @@ func (r *Runs) begin(a *active, w row) {
 		component, authority, err = r.prepare(ctx, w, s)
 	}
 	if err == nil {
-		authority.Request.Durable = &host.Durable{Run: w.name, Journal: a.journal, Idle: r.o.Idle, State: state, Log: entries}
+		authority.Request.Durable = &host.Durable{Run: w.name, First: firstOf(a.attempt), Journal: a.journal, Idle: r.o.Idle, State: state, Log: entries}
 		r.all.Add(1)
 		under := authority.Context
 		if under == nil {
@@ -504,6 +506,9 @@ func (r *Runs) history(ctx context.Context, a *active, w row) (s spec, state []b
 		if state, err = r.sealer.open(place{run: w.name, kind: "snapshot", n: at}, snapshot); err != nil {
 			return s, nil, nil, damaged("its snapshot", err)
 		}
+		if len(state) == 0 {
+			state = nil // another attempt
+		}
 		a.tag = tag(snapshot)
 	} else if at != 0 {
 		return s, nil, nil, damaged("its log", errDamaged)
@@ -521,7 +526,11 @@ func (r *Runs) history(ctx context.Context, a *active, w row) (s spec, state []b
 		entries = append(entries, more...)
 		a.tag = tag(body)
 	}
-	if _, err := r.sealer.open(place{run: w.name, kind: "head", n: w.batches, after: a.tag}, w.head); err != nil {
+	head, err := r.sealer.open(place{run: w.name, kind: "head", n: w.batches, after: a.tag}, w.head)
+	if err == nil {
+		a.attempt, err = attemptOf(head)
+	}
+	if err != nil {
 		return s, nil, nil, damaged("the end of its log", err)
 	}
 	return s, state, entries, nil
@@ -577,6 +586,15 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 		e.Usage = result.Usage
 		return func(c *sqlite.Conn) error { return r.finish(ctx, c, a.id, a.name, s, e) }
 	}
+	fail := func(e ended) func(*sqlite.Conn) error {
+		e.Usage = result.Usage
+		delay, again := a.retry.after(a.attempt, e)
+		at := r.now().Add(delay)
+		if !again || at.After(timeOf(w.deadline)) {
+			return finish(Failed, e)
+		}
+		return func(c *sqlite.Conn) error { return r.again(ctx, c, a, e, at) }
+	}
 	parked := func(reason string) func(*sqlite.Conn) error {
 		return func(c *sqlite.Conn) error {
 			_, err := c.Exec(ctx, `UPDATE run SET state = ?, owner = NULL, changed = ?, reason = ? WHERE id = ?`, Parked, r.now().UnixMilli(), printable.Short(reason, 4<<10), a.id)
@@ -599,7 +617,7 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 	case errors.Is(cause, errLate):
 		write = finish(Failed, ended{Outcome: host.Outcome{Kind: "limit", Limit: "deadline", Value: timeOf(w.deadline).Format(time.RFC3339), Message: errLate.Error()}})
 	case errors.As(err, &failed):
-		write = finish(Failed, ended{Outcome: host.Outcome{Kind: "failed", Message: failed.text}})
+		write = fail(ended{Outcome: host.Outcome{Kind: "failed", Message: failed.text}})
 	case errors.As(err, &park):
 		write = parked(park.reason)
 	case errors.As(err, new(*host.PartedError)), errors.As(err, new(*host.StateError)):
@@ -612,7 +630,7 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 		if e.Outcome.Kind == "fault" {
 			write = parked("a fault of the host: " + err.Error())
 		} else {
-			write = finish(Failed, e)
+			write = fail(e)
 		}
 	}
 	update := r.db.Update
@@ -639,7 +657,7 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 // lay writes down a run that sleeps. Its log is not needed any more.
 func (r *Runs) lay(ctx context.Context, c *sqlite.Conn, a *active, asleep *host.AsleepError) error {
 	body := r.sealer.seal(place{run: a.name, kind: "snapshot", n: a.batches}, asleep.State)
-	head := r.sealer.seal(place{run: a.name, kind: "head", n: a.batches, after: tag(body)}, nil)
+	head := r.sealer.seal(place{run: a.name, kind: "head", n: a.batches, after: tag(body)}, headOf(a.attempt))
 	if _, err := c.Exec(ctx, `INSERT OR REPLACE INTO snapshot VALUES (?, ?)`, a.id, body); err != nil {
 		return err
 	}
@@ -651,6 +669,8 @@ func (r *Runs) lay(ctx context.Context, c *sqlite.Conn, a *active, asleep *host.
 	}
 	return r.sleep(ctx, c, a, asleep.Waits)
 }
+
+func waitUntil(at time.Time) []abi.Wait { return []abi.Wait{{At: at}} }
 
 // sleep writes down what a run sleeps for. It goes on in any case when its deadline has passed, and at once if somebody has cancelled it meanwhile.
 func (r *Runs) sleep(ctx context.Context, c *sqlite.Conn, a *active, waits []abi.Wait) error {

@@ -161,7 +161,7 @@ func (c *call) begin(r *running) error {
 	c.request = request
 	c.observe, c.idle, c.record, c.replay = request.Observe, request.Idle, request.record, request.replay
 	if d := request.Durable; d != nil {
-		c.journal = &journal{Durable: d, rest: d.Log}
+		c.journal = &journal{Durable: d, rest: d.Log, sequence: d.First}
 	}
 	c.handles = handles{open: map[abi.Rep]*handle{}, next: abi.Rep(recordedEnv), limit: c.limits.Handles}
 	c.spent = func() { over(wasmtime.ErrCPU) }

@@ -13,6 +13,8 @@ import (
 type Durable struct {
 	// Run names the call in every process: see [abi.Once].
 	Run string
+	// First is the number of the call's first operation, for a run that begins again: see [abi.Once]. It stays the same when the call goes on.
+	First uint64
 	// Journal keeps the log.
 	Journal Journal
 	// State is where the call goes on: that of an [AsleepError]. It is nil for a call that begins. The host trusts it, so it must come from nobody

@@ -371,6 +371,9 @@ func (c *call) mustClose() bool {
 // refuse answers an operation whose grant has ended, as [Grant] says, and drops the handles that came with it.
 func (c *call) refuse(op *operation, binding string, args []abi.Value, why *abi.Error) (abi.Value, error) {
 	c.consume(op, args)
+	if why.Code == abi.CodeInterrupted {
+		c.usage.Interrupted++
+	}
 	switch r := op.fn.Result; {
 	case r == nil:
 		return nil, nil

@@ -215,7 +215,7 @@ func (j *journal) next(called []byte) (entry, error) {
 	}
 	if want := j.rest[0][1:]; e.kind == entryAnswer || !bytes.HasPrefix(want, called[1:]) {
 		got, _ := readLogged(called)
-		return e, &PartedError{Operation: j.sequence + 1, Expected: e.text(), Got: got.text()}
+		return e, &PartedError{Operation: j.sequence + 1 - j.First, Expected: e.text(), Got: got.text()}
 	}
 	j.rest = j.rest[1:]
 	if e.kind == entryBegun && len(j.rest) > 0 {

@@ -228,15 +228,21 @@ func (p *player) find(got recordedOperation) int {
 	return left[0]
 }
 
-// denyAgain adds a repeated denial to this call's record, as the gate does.
+// denyAgain adds a repeated denial or interruption to this call's record, as the gate does.
 func (c *call) denyAgain(t *abi.Type, answer abi.Value) {
 	v, ok := answer.(abi.Variant)
 	if !ok || t.Kind != abi.KindResult || v.Case == 0 || t.Err == nil {
 		return
 	}
 	var e *abi.Error
-	if abi.Decode(t.Err, v.Value, &e, nil) == nil && e.Denial != nil {
+	if abi.Decode(t.Err, v.Value, &e, nil) != nil {
+		return
+	}
+	if e.Denial != nil {
 		c.usage.record(*e.Denial)
+	}
+	if e.Code == abi.CodeInterrupted {
+		c.usage.Interrupted++
 	}
 }
 

@@ -132,4 +132,6 @@ type Usage struct {
 	// most 100, with texts of some 64 KiB, and the last one is the latest. DenialsDropped counts the others.
 	Denials        []abi.Denial
 	DenialsDropped int
+	// Interrupted is how many operations of a durable call were answered with [abi.ErrInterrupted].
+	Interrupted int
 }

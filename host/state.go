@@ -35,6 +35,8 @@ type savedCall struct {
 	Awake      time.Duration `json:"awake"`
 	Denials    []abi.Denial  `json:"denials,omitempty"`
 	Dropped    int           `json:"dropped,omitempty"`
+
+	Interrupted int `json:"interrupted,omitempty"`
 }
 
 // savedHandle is a handle, or with a name a binding of an env.
@@ -196,7 +198,7 @@ func (c *call) sleep(of *Component) (*AsleepError, error) {
 		Handles:   handles,
 		Component: of.digest, Base: m.digest, Size: p.size, Slots: p.table.slots, Free: p.table.free, Next: c.handles.next,
 		Sequence: c.journal.sequence, Operations: c.usage.Operations, CPU: c.frame.budget.Used(), Awake: c.awake + time.Since(c.clock.last),
-		Dropped: c.usage.DenialsDropped,
+		Dropped: c.usage.DenialsDropped, Interrupted: c.usage.Interrupted,
 	}
 	for _, d := range c.usage.Denials {
 		d.Wants = nil
@@ -293,6 +295,7 @@ func (c *call) revive(of *Component) error {
 	}
 	c.journal.sequence = s.Sequence
 	c.usage.Operations, c.usage.Denials, c.usage.DenialsDropped = s.Operations, s.Denials, s.Dropped
+	c.usage.Interrupted = s.Interrupted
 	c.awake = s.Awake
 	if err := c.frame.work(s.CPU); err != nil {
 		return err

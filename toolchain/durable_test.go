@@ -150,6 +150,9 @@ func TestDurable(t *testing.T) {
 				if exact && (till.value != 15 || out != `{"seen":5,"interrupted":0}`) || !exact && (till.value < 14 || till.value > 15 || !strings.HasPrefix(out, `{"seen":5,`)) {
 					t.Errorf("killed at %d: the counter is %d, and the result %s", kill, till.value, out)
 				}
+				if want := fmt.Sprintf(`"interrupted":%d}`, r.Usage.Interrupted); !strings.HasSuffix(out, want) {
+					t.Errorf("killed at %d: %s, and the host says %s", kill, out, want)
+				}
 				if !killed {
 					t.Logf("%d places", kill)
 					return
@@ -220,6 +223,9 @@ func TestDurableRequests(t *testing.T) {
 			case i%2 == 1 && text != "T200":
 				t.Errorf("killed at %d: request %d gave %s", kill, i, text)
 			}
+		}
+		if told := slices.Contains(got, "POST interrupted"); told != (r.Usage.Interrupted > 0) {
+			t.Errorf("killed at %d: the tool got %s, and the host counts %d interrupted operations", kill, got, r.Usage.Interrupted)
 		}
 		if sent > 2 {
 			t.Errorf("killed at %d: %d requests that change something", kill, sent)

@@ -29,13 +29,24 @@ type durableFlags struct {
 	Detach   bool          `help:"With --durable, print the run and return at once. It goes on in stile runs work, serve or mcp."`
 	Key      string        `placeholder:"KEY" help:"With --durable, a name of yours for the run: to start it again finds the same run."`
 	Deadline time.Duration `placeholder:"TIME" help:"With --durable, how long the run may take, time asleep included. Default: 720h."`
+	Retry    int           `placeholder:"N" help:"With --durable, begin again up to N times if the tool fails with an error of its own: after 1 s, 2 s, 4 s and so on, at most 1 h apart. Default: 0."`
 }
 
 func (f durableFlags) check() error {
-	if f.Durable || !f.Detach && f.Key == "" && f.Deadline == 0 {
+	if f.Retry < 0 || f.Retry >= durable.MaxAttempts {
+		return usagef("--retry: %d is not from 0 to %d", f.Retry, durable.MaxAttempts-1)
+	}
+	if f.Durable || !f.Detach && f.Key == "" && f.Deadline == 0 && f.Retry == 0 {
 		return nil
 	}
-	return usagef("--detach, --key and --deadline are for durable calls; add --durable")
+	return usagef("--detach, --key, --deadline and --retry are for durable calls; add --durable")
+}
+
+func (f durableFlags) policy() (r durable.Retry) {
+	if f.Retry > 0 {
+		r.Attempts = f.Retry + 1
+	}
+	return r
 }
 
 // durableTarget says where the authority of a run comes from: the command line of stile run, or the approval of an extension.
@@ -210,7 +221,7 @@ func (c *runCommand) durably(ctx context.Context, s *streams, n *session, p prep
 // start starts a run, waits for it unless it is detached, and closes the runs.
 func (f durableFlags) start(ctx context.Context, s *streams, runs *durable.Runs, spec durable.Spec, out outputFlag) (err error) {
 	defer func() { err = errors.Join(err, runs.Close()) }() //nolint:contextcheck // what ended is written down after the end of ctx
-	spec.Key, spec.Deadline = f.Key, f.Deadline
+	spec.Key, spec.Deadline, spec.Retry = f.Key, f.Deadline, f.policy()
 	run, existed, err := runs.Start(ctx, spec)
 	if errkind.Is[*durable.KeyError](err) {
 		return &usageError{err}

@@ -34,6 +34,7 @@ Examples:
 
     stile run order.ts order --durable --input '{"article": "a1"}'
     stile run order.ts order --durable --detach --key order-17
+    stile run order.ts order --durable --retry 5
     stile runs
     stile runs show 5x7kq2n4m3aaq2ci
     stile runs resume 5x7kq2n4m3aaq2ci
@@ -140,6 +141,12 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 		}
 		if r.Reason != "" {
 			rows = append(rows, []string{"parked because", printable.OneLine(r.Reason)})
+		}
+		if r.Retry.Attempts > 1 {
+			rows = append(rows, []string{"attempt", fmt.Sprintf("%d of %d", len(r.Attempts)+1, r.Retry.Attempts)})
+		}
+		for _, a := range r.Attempts {
+			rows = append(rows, []string{fmt.Sprintf("attempt %d", a.Number), line(fmt.Sprintf("%s: %s", a.Ended.Local().Format(time.DateTime), a.Outcome), 400)})
 		}
 		rows = append(rows, []string{"input", line(string(r.Input), 2000)})
 		switch {
