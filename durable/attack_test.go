@@ -17,12 +17,13 @@ import (
 // stored is a store with its process, for tests that change the file.
 type stored struct {
 	dir, cacheDir, keyDir string
+	options               []func(*durable.Options)
 	*shop
 }
 
-func newStored(t *testing.T) *stored {
+func newStored(t *testing.T, options ...func(*durable.Options)) *stored {
 	t.Helper()
-	s := &stored{dir: t.TempDir()}
+	s := &stored{dir: t.TempDir(), options: options}
 	s.cacheDir, s.keyDir = cachetest.Dirs(t)
 	s.reopen(t)
 	t.Cleanup(func() {
@@ -36,7 +37,7 @@ func newStored(t *testing.T) *stored {
 func (s *stored) reopen(t *testing.T) {
 	t.Helper()
 	var err error
-	if s.shop, err = open(t.Context(), s.dir, s.cacheDir, s.keyDir); err != nil {
+	if s.shop, err = open(t.Context(), s.dir, s.cacheDir, s.keyDir, s.options...); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -47,7 +47,7 @@ type shop struct {
 	mail   *mail
 }
 
-func open(ctx context.Context, dir, cacheDir, keyDir string) (*shop, error) {
+func open(ctx context.Context, dir, cacheDir, keyDir string, change ...func(*durable.Options)) (*shop, error) {
 	h, err := host.New(ctx, host.Options{CacheDir: cacheDir, KeyDir: keyDir})
 	if err != nil {
 		return nil, err
@@ -57,12 +57,16 @@ func open(ctx context.Context, dir, cacheDir, keyDir string) (*shop, error) {
 		return nil, err
 	}
 	letters := &mail{}
-	runs, err := durable.Open(ctx, durable.Options{
+	options := durable.Options{
 		Dir: dir, Key: key, Host: h, Functions: map[string]durable.Function{"lines": durable.Func(lines)}, Idle: 20 * time.Millisecond, Crashes: 1000, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Request: func(_ context.Context, run durable.Info) (durable.Authority, error) {
 			return durable.Authority{Request: host.Request{Env: host.Env{"clock": clock.System(), "store": bucket.Bucket(run.Target), "mail": letters}}}, nil
 		},
-	})
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	runs, err := durable.Open(ctx, options)
 	if err != nil {
 		return nil, err
 	}

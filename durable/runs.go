@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stilehost/stile/host"
@@ -46,6 +47,10 @@ type Options struct {
 	Idle time.Duration
 	// Crashes is how many processes a run may outlive without coming on before it is parked. Default 5.
 	Crashes int
+	// MaxEnded is how many runs are kept that have ended, and MaxEndedBytes how many bytes their inputs and results take. Those that ended first are
+	// removed, and their keys forgotten. Default 10,000 runs and 256 MiB.
+	MaxEnded      int
+	MaxEndedBytes int64
 	// Logger receives what is not reported to anybody. Default: nothing is logged.
 	Logger *slog.Logger
 }
@@ -84,6 +89,8 @@ type Runs struct {
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 	poke   chan struct{}
+	ended  atomic.Int64 // runs that ended since the last look for what is to be removed
+	untidy chan struct{}
 
 	mu      sync.Mutex
 	active  map[int64]*active
@@ -98,6 +105,7 @@ type Runs struct {
 
 // Open opens the store, and makes its file if there is none. It works on no run until [Runs.Work].
 func Open(ctx context.Context, o Options) (*Runs, error) {
+	o.MaxEnded, o.MaxEndedBytes = cmp.Or(o.MaxEnded, 10_000), cmp.Or(o.MaxEndedBytes, 256<<20)
 	o.Live, o.Idle, o.Crashes = cmp.Or(o.Live, 100), cmp.Or(o.Idle, time.Second), cmp.Or(o.Crashes, 5)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -115,7 +123,7 @@ func Open(ctx context.Context, o Options) (*Runs, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	r := &Runs{
-		o: o, db: db, sealer: s, owner: holder.Name, holder: holder, log: o.Logger, now: time.Now, poke: make(chan struct{}, 1),
+		o: o, db: db, sealer: s, owner: holder.Name, holder: holder, log: o.Logger, now: time.Now, poke: make(chan struct{}, 1), untidy: make(chan struct{}, 1),
 		active: map[int64]*active{}, changed: make(chan struct{}), codes: map[string]*code{}, watches: map[watched]map[*watch]struct{}{},
 	}
 	r.functions = slices.AppendSeq([]string{}, maps.Keys(o.Functions))
@@ -219,18 +227,6 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 		what.Modules[host.ModuleName(m)] = d
 		bodies[d] = m
 	}
-	packed := map[string][]byte{}
-	for d, body := range bodies {
-		known := false
-		if err := r.db.Read(ctx, func(c *sqlite.Conn) error {
-			return c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM code WHERE digest = ?)`, d).Scan(&known)
-		}); err != nil {
-			return Info{}, false, err
-		}
-		if !known {
-			packed[d] = packer().EncodeAll(body, nil)
-		}
-	}
 	text, err := json.Marshal(what)
 	if err != nil {
 		return Info{}, false, fmt.Errorf("write a run down: %w", err)
@@ -239,7 +235,8 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 	head := r.sealer.seal(place{run: name, kind: "head", after: tag(sealed)}, headOf(1))
 	now := r.now()
 	var found row
-	err = r.db.Update(ctx, func(c *sqlite.Conn) error {
+	packed := map[string][]byte{}
+	write := func(c *sqlite.Conn) error {
 		if s.Key != "" {
 			err := c.Row(ctx, `SELECT `+rowColumns+` FROM run WHERE key = ?`, s.Key).Scan(found.fields()...)
 			if err == nil {
@@ -250,10 +247,8 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 				return err
 			}
 		}
-		for d, body := range packed {
-			if _, err := c.Exec(ctx, `INSERT OR IGNORE INTO code VALUES (?, ?)`, d, body); err != nil {
-				return err
-			}
+		if err := keepCode(ctx, c, digest, what.Modules, packed); err != nil {
+			return err
 		}
 		_, err := c.Exec(ctx, `INSERT INTO run (name, key, state, created, changed, deadline, code, function, spec, head) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			name, nullable(s.Key), Ready, now.UnixMilli(), now.UnixMilli(), now.Add(s.Deadline).UnixMilli(), digest, nullable(s.Function), sealed, head)
@@ -262,7 +257,12 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 		}
 		found, err = findRun(ctx, c, name)
 		return err
-	})
+	}
+	for err = errNoCode; errors.Is(err, errNoCode); { // another process may remove code meanwhile
+		if err = r.packCode(ctx, bodies, packed); err == nil {
+			err = r.db.Update(ctx, write)
+		}
+	}
 	if err != nil {
 		return Info{}, false, err
 	}
@@ -486,6 +486,7 @@ func (r *Runs) finish(ctx context.Context, c *sqlite.Conn, id int64, name string
 	if _, err = c.Exec(ctx, `UPDATE run SET state = ?, wake = NULL, owner = NULL, changed = ?, reason = '' WHERE id = ?`, s, r.now().UnixMilli(), id); err != nil {
 		return err
 	}
+	r.hasEnded()
 	if err := clearLog(ctx, c, id); err != nil {
 		return err
 	}
@@ -526,15 +527,10 @@ func (r *Runs) Remove(ctx context.Context, name string) (bool, error) {
 			return err
 		}
 		removed = true
-		if err := forgetMessages(ctx, c, w.id); err != nil {
+		if err := forget(ctx, c, w.id); err != nil {
 			return err
 		}
-		for _, query := range []string{`DELETE FROM run WHERE id = ?`, `DELETE FROM snapshot WHERE run = ?`, `DELETE FROM outcome WHERE run = ?`, `DELETE FROM log WHERE run = ?`, `DELETE FROM attempt WHERE run = ?`} {
-			if _, err := c.Exec(ctx, query, w.id); err != nil {
-				return err
-			}
-		}
-		return nil
+		return dropCode(ctx, c)
 	})
 	return removed, err
 }

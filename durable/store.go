@@ -13,7 +13,7 @@ import (
 
 // The file. What somebody could learn something from, or forge, is sealed. The rest says when a run goes on and whose it is: who alters that
 // can delay a run.
-var schema = sqlite.Schema{Kind: "store of runs", ID: 0x73747275 /* stru */, MaxRow: 256 << 20, Migrations: []string{`
+var schema = sqlite.Schema{Shrinks: true, Kind: "store of runs", ID: 0x73747275 /* stru */, MaxRow: 256 << 20, Migrations: []string{`
 CREATE TABLE run (
 	id       INTEGER PRIMARY KEY AUTOINCREMENT,
 	name     TEXT NOT NULL UNIQUE,    -- what people and programs call it
@@ -72,6 +72,12 @@ ALTER TABLE run ADD COLUMN function TEXT; -- the name of its Go code; null for a
 `, `
 -- How earlier attempts of runs ended.
 CREATE TABLE attempt (run INTEGER NOT NULL, n INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (run, n)) STRICT, WITHOUT ROWID;
+`, `
+-- Which modules a component imports. Without runs of the component, both are removed.
+CREATE TABLE import (code TEXT NOT NULL, module TEXT NOT NULL, PRIMARY KEY (code, module)) STRICT, WITHOUT ROWID;
+CREATE INDEX import_module ON import (module);
+INSERT INTO import SELECT DISTINCT run.code, code.digest FROM run, code WHERE run.code <> '' AND code.digest NOT IN (SELECT code FROM run);
+CREATE INDEX run_ended ON run (changed) WHERE state IN ('done', 'failed', 'cancelled');
 `}}
 
 // State says where a run is.

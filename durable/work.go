@@ -57,6 +57,8 @@ func (r *Runs) Work(only ...string) {
 	}
 	r.working, r.only = true, only
 	r.all.Go(r.work)
+	r.ended.Store(1) // an earlier process may have left some
+	r.all.Go(r.tidy)
 }
 
 // errCancelled ends the call of a run that somebody cancelled.

@@ -17,6 +17,7 @@ import (
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/errkind"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/private"
 )
 
@@ -120,6 +121,34 @@ func (t runTarget) bindings() ([]extension.Binding, error) {
 	return extension.Merge(given, asked, defaults), nil
 }
 
+// runsKept is how much is kept of runs that have ended.
+type runsKept struct {
+	ended int
+	bytes int64
+}
+
+// parseRunsKept reads limits like "ended=10000,bytes=256MiB".
+func parseRunsKept(text string) (k runsKept, err error) {
+	for pair := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(pair, "=")
+		switch name {
+		case "":
+		case "ended":
+			var n int64
+			n, err = parseCount(value)
+			k.ended = int(n)
+		case "bytes":
+			k.bytes, err = printable.ParseSize(value)
+		default:
+			err = fmt.Errorf("%q is not ended or bytes", name)
+		}
+		if err != nil {
+			return runsKept{}, err
+		}
+	}
+	return k, nil
+}
+
 // openRuns opens the runs. Close them before the session. calls has the extensions. Without it, only runs of command lines can go on.
 func (n *session) openRuns(ctx context.Context, s *streams, calls *lifecycle.Manager) (*durable.Runs, error) {
 	key, err := private.Key(filepath.Join(n.home, runsKey), durable.KeySize)
@@ -127,7 +156,7 @@ func (n *session) openRuns(ctx context.Context, s *streams, calls *lifecycle.Man
 		return nil, err
 	}
 	return durable.Open(ctx, durable.Options{
-		Dir: n.home, Key: key, Host: n.host, Logger: n.logger,
+		Dir: n.home, Key: key, Host: n.host, Logger: n.logger, MaxEnded: n.runs.ended, MaxEndedBytes: n.runs.bytes,
 		Request: func(ctx context.Context, run durable.Info) (a durable.Authority, err error) {
 			t, err := targetOf(run)
 			switch {

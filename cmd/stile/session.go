@@ -57,6 +57,7 @@ type settings struct {
 	// keyring is set if the keyring of the session may be used.
 	keyring bool
 	record  retention
+	runs    runsKept
 	user    string // the person's name; empty for the operating system's user
 	browser browser.EngineOptions
 	sandbox sandbox.Options
@@ -90,6 +91,10 @@ func readSettings() (settings, error) {
 	if err != nil {
 		return settings{}, usagef("STILE_RECORD: %w", err)
 	}
+	runs, err := parseRunsKept(os.Getenv("STILE_RUNS"))
+	if err != nil {
+		return settings{}, usagef("STILE_RUNS: %w", err)
+	}
 	var web browser.EngineOptions
 	switch value := os.Getenv("STILE_BROWSER"); value {
 	case "", "confined":
@@ -102,7 +107,7 @@ func readSettings() (settings, error) {
 	if err != nil {
 		return settings{}, err
 	}
-	return settings{home, rebuilt, keyFolder(home), engine, keyring, record, os.Getenv("STILE_USER"), web, boxes}, nil
+	return settings{home, rebuilt, keyFolder(home), engine, keyring, record, runs, os.Getenv("STILE_USER"), web, boxes}, nil
 }
 
 // parseSandbox reads the value of STILE_SANDBOX.

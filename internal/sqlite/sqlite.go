@@ -42,6 +42,8 @@ type Schema struct {
 	ID int32
 	// Migrations are SQL scripts; the n-th brings version n-1 to version n. A released one never changes.
 	Migrations []string
+	// Shrinks has the file keep what [DB.Shrink] needs. It is for files that are made from now on.
+	Shrinks bool
 	// MaxRow is the largest row, value or statement in bytes. It bounds the memory that a row written by another program can take.
 	// Default: SQLite's own, 1 GB.
 	MaxRow int
@@ -193,7 +195,7 @@ func source(file string) string {
 
 // migrate brings the file's schema up to date.
 func (db *DB) migrate(ctx context.Context, s Schema) error {
-	if err := db.useWAL(ctx); err != nil {
+	if err := db.useWAL(ctx, s.Shrinks); err != nil {
 		return err
 	}
 	var version int
@@ -302,7 +304,7 @@ func (s Schema) own(ctx context.Context, c *Conn) error {
 
 // useWAL switches the file to write-ahead logging, which it then keeps. If two processes do so at once, SQLite answers "busy"
 // without waiting, so useWAL waits itself.
-func (db *DB) useWAL(ctx context.Context) error {
+func (db *DB) useWAL(ctx context.Context, shrinks bool) error {
 	ctx, cancel := context.WithTimeout(ctx, busyTimeout)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -310,6 +312,9 @@ func (db *DB) useWAL(ctx context.Context) error {
 	for {
 		var mode string
 		_, err := db.sql.ExecContext(ctx, begin)
+		if err == nil && shrinks { // which does nothing once a file has content
+			_, err = db.sql.ExecContext(ctx, `PRAGMA auto_vacuum = INCREMENTAL`)
+		}
 		if err == nil {
 			err = db.sql.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode)
 		}
@@ -439,6 +444,18 @@ func (db *DB) update(ctx context.Context, c *Conn, f func(*Conn) error) (err err
 		}
 	}
 	return err
+}
+
+// Shrink gives up to this many free pages back to the file system, if the file's schema has Shrinks.
+func (db *DB) Shrink(ctx context.Context, pages int) error {
+	return db.UpdateSoon(ctx, func(c *Conn) error {
+		for _, err := range c.Rows(ctx, fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, pages)) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Work is how much a transaction did, in counts that are the same on every machine. A transaction that is rolled back has also worked.

@@ -1,0 +1,99 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/durable"
+	"github.com/stilehost/stile/internal/cache/cachetest"
+	"github.com/stilehost/stile/internal/disktest"
+)
+
+// TestFullDisk fills the disk of the store while runs are in the middle of their logs, and of their sleep. They go on when there is room, and each of their effects comes about
+// once.
+func TestFullDisk(t *testing.T) {
+	if !disktest.Mounts(t) {
+		return
+	}
+	s := &stored{dir: t.TempDir()}
+	s.cacheDir, s.keyDir = cachetest.Dirs(t)
+	disktest.Mount(t, s.dir, "size=64m")
+	elsewhere := filepath.Join(t.TempDir(), "kv.db") // the disk of the bucket has room
+	if err := errors.Join(os.WriteFile(elsewhere, nil, 0o600), os.Symlink(elsewhere, filepath.Join(s.dir, "kv.db"))); err != nil {
+		t.Fatal(err)
+	}
+	s.reopen(t)
+	t.Cleanup(func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `
+		let last = 0;
+		for (let i = 0; i < 200; i++) {
+			last = await env.store.increment("n", 1);
+			if (i % 10 == 9) await env.clock.sleep(40);
+		}
+		return last;`)
+	const runs = 8
+	var names []string
+	for i := range runs {
+		spec.Target = string(rune('a' + i))
+		info, _, err := s.runs.Start(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, info.Name)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	sum := func() (n int) {
+		for i := range runs {
+			v, err := s.bucket.Bucket(string(rune('a'+i))).Get(ctx, "n")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v != nil {
+				var one int
+				for _, d := range *v {
+					one = one*10 + int(d-'0')
+				}
+				n += one
+			}
+		}
+		return n
+	}
+	s.runs.Work()
+	stopped := 0
+	for _, at := range []int{100, 300, 700} {
+		for sum() < at {
+			<-time.After(time.Millisecond)
+		}
+		disktest.Fill(t, s.dir)
+		for was := -1; sum() != was; { // until nothing goes on
+			was = sum()
+			<-time.After(500 * time.Millisecond)
+		}
+		if sum() < 200*runs {
+			stopped++
+		}
+		if err := os.Remove(filepath.Join(s.dir, "ballast")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stopped == 0 {
+		t.Error("the full disk stopped nothing")
+	}
+	for _, name := range names {
+		if r, err := s.runs.Wait(ctx, name); err != nil || r.State != durable.Done || string(r.Output) != "200" {
+			t.Errorf("%s %s %s %v, %v", r.State, r.Output, r.Reason, r.Outcome, err)
+		}
+	}
+	if n := sum(); n != 200*runs {
+		t.Errorf("the counters have %d, want %d", n, 200*runs)
+	}
+}

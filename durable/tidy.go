@@ -1,0 +1,196 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+const (
+	// tidyTime is how often a process looks whether there is more than is to be kept, if runs end meanwhile.
+	tidyTime = time.Minute
+	// tidyRuns is after how many runs that ended it does so earlier.
+	tidyRuns = 256
+	// tidyAtOnce is how many runs are removed in one transaction.
+	tidyAtOnce = 256
+	// shrinkPages is how many pages of the file are given back in one transaction.
+	shrinkPages = 512
+)
+
+// tidy has as many runs kept that have ended as the options say, from when the process begins to work on runs.
+func (r *Runs) tidy() {
+	tick := time.NewTicker(tidyTime)
+	defer tick.Stop()
+	for {
+		if r.ended.Swap(0) > 0 {
+			if err := r.removeOld(r.ctx); err != nil && r.ctx.Err() == nil {
+				r.log.Error("runs that have ended are not removed", "error", err)
+			}
+		}
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-tick.C:
+		case <-r.untidy:
+		}
+	}
+}
+
+// hasEnded counts a run that has ended.
+func (r *Runs) hasEnded() {
+	if r.ended.Add(1) == tidyRuns {
+		select {
+		case r.untidy <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// removeOld removes the runs that ended first, as long as more are there than are to be kept, and gives room back that the file does not need.
+func (r *Runs) removeOld(ctx context.Context) error {
+	for {
+		old, err := r.old(ctx)
+		if err != nil || len(old) == 0 {
+			return errors.Join(err, r.shrink(ctx))
+		}
+		if err := r.db.UpdateSoon(ctx, func(c *sqlite.Conn) error {
+			for _, id := range old {
+				if err := forget(ctx, c, id); err != nil {
+					return err
+				}
+			}
+			return dropCode(ctx, c)
+		}); err != nil {
+			return err
+		}
+	}
+}
+
+// old finds runs to remove, at most tidyAtOnce.
+func (r *Runs) old(ctx context.Context) (old []int64, err error) {
+	err = r.db.Read(ctx, func(c *sqlite.Conn) error {
+		kept, bytes := 0, int64(0)
+		const query = `SELECT id, length(spec) + ifnull((SELECT length(body) FROM outcome WHERE run = id), 0) FROM run
+			WHERE state IN ('done', 'failed', 'cancelled') ORDER BY changed DESC, id DESC`
+		for one, err := range c.Rows(ctx, query) {
+			if err != nil {
+				return err
+			}
+			var id, size int64
+			if err := one.Scan(&id, &size); err != nil {
+				return err
+			}
+			kept, bytes = kept+1, bytes+size
+			if kept > r.o.MaxEnded || bytes > r.o.MaxEndedBytes {
+				if old = append(old, id); len(old) == tidyAtOnce {
+					return nil
+				}
+			}
+		}
+		return nil
+	})
+	return old, err
+}
+
+// forget deletes a run.
+func forget(ctx context.Context, c *sqlite.Conn, id int64) error {
+	if err := forgetMessages(ctx, c, id); err != nil {
+		return err
+	}
+	for _, query := range []string{`DELETE FROM run WHERE id = ?`, `DELETE FROM snapshot WHERE run = ?`, `DELETE FROM outcome WHERE run = ?`, `DELETE FROM log WHERE run = ?`, `DELETE FROM attempt WHERE run = ?`} {
+		if _, err := c.Exec(ctx, query, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errNoCode says that code is not in the store any more.
+var errNoCode = errors.New("code is not in the store")
+
+// packCode packs what is not in the store.
+func (r *Runs) packCode(ctx context.Context, bodies, packed map[string][]byte) error {
+	for d, body := range bodies {
+		known := packed[d] != nil
+		if !known {
+			if err := r.db.Read(ctx, func(c *sqlite.Conn) (err error) {
+				known, err = hasCode(ctx, c, d)
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		if !known {
+			packed[d] = packer().EncodeAll(body, nil)
+		}
+	}
+	return nil
+}
+
+func hasCode(ctx context.Context, c *sqlite.Conn, digest string) (has bool, err error) {
+	err = c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM code WHERE digest = ?)`, digest).Scan(&has)
+	return has, err
+}
+
+// keepCode writes down the code of a run, and which modules it imports. It fails with errNoCode if some is neither in the store nor packed.
+func keepCode(ctx context.Context, c *sqlite.Conn, component string, modules map[string]string, packed map[string][]byte) error {
+	keep := func(digest string) error {
+		if body := packed[digest]; body != nil {
+			_, err := c.Exec(ctx, `INSERT OR IGNORE INTO code VALUES (?, ?)`, digest, body)
+			return err
+		}
+		has, err := hasCode(ctx, c, digest)
+		if err == nil && !has {
+			err = errNoCode
+		}
+		return err
+	}
+	if component == "" { // of a function
+		return nil
+	}
+	if err := keep(component); err != nil {
+		return err
+	}
+	for _, module := range modules {
+		if err := keep(module); err != nil {
+			return err
+		}
+		if _, err := c.Exec(ctx, `INSERT OR IGNORE INTO import VALUES (?, ?)`, component, module); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropCode deletes the code of runs that are not there any more.
+func dropCode(ctx context.Context, c *sqlite.Conn) error {
+	for _, query := range []string{
+		`DELETE FROM import WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.code = import.code)`,
+		`DELETE FROM code WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.code = digest) AND NOT EXISTS (SELECT 1 FROM import WHERE module = digest)`,
+	} {
+		if _, err := c.Exec(ctx, query); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shrink gives pages of the file back while more than a quarter of it is free.
+func (r *Runs) shrink(ctx context.Context) error {
+	last := int64(math.MaxInt64)
+	for {
+		var pages, free int64
+		if err := r.db.Read(ctx, func(c *sqlite.Conn) error {
+			return errors.Join(c.Row(ctx, `PRAGMA page_count`).Scan(&pages), c.Row(ctx, `PRAGMA freelist_count`).Scan(&free))
+		}); err != nil || free < 2*shrinkPages || free < pages/4 || free >= last {
+			return err
+		}
+		last = free
+		if err := r.db.Shrink(ctx, shrinkPages); err != nil {
+			return err
+		}
+	}
+}
