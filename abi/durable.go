@@ -78,6 +78,51 @@ func WithOnce(ctx context.Context, o Once) context.Context {
 
 // OnceOf returns the name of the operation. It reports false if the call is not durable.
 func OnceOf(ctx context.Context) (o Once, ok bool) {
-	o, ok = ctx.Value(onceKey{}).(Once)
-	return o, ok
+	o, _ = ctx.Value(onceKey{}).(Once)
+	return o, o != Once{}
+}
+
+// Mailboxes are where messages for a durable call arrive. They are safe for concurrent use.
+type Mailboxes interface {
+	// Take gives the operation [OnceOf] the oldest message of a mailbox. A repetition of the operation gets the same message, and no other
+	// operation does. It reports false if there is none.
+	Take(ctx context.Context, mailbox string) (m Message, ok bool, err error)
+	// Watch calls ready, once, as soon as a mailbox has a message that nobody has taken: at once, if it has one. stop ends this. A [Wait] whose event is
+	// the mailbox's name makes a sleeping call go on then.
+	Watch(ctx context.Context, mailbox string, ready func()) (stop func(), err error)
+}
+
+// Message is a message from a mailbox. Data is JSON that must not be trusted, and From says where it comes from.
+type Message struct {
+	Data     []byte
+	From     string
+	Received time.Time
+}
+
+// MailboxNames describes the names that mailboxes can have to which people and programs deliver.
+const MailboxNames = "1 to 64 letters, digits, -, _ and ."
+
+// IsMailbox reports whether people and programs can deliver to a mailbox of this name.
+func IsMailbox(name string) bool {
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c|0x20 && c|0x20 <= 'z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
+		default:
+			return false
+		}
+	}
+	return name != "" && len(name) <= 64
+}
+
+type mailboxesKey struct{}
+
+// WithMailboxes returns a context for the operations of a durable call. nil means that the call has none.
+func WithMailboxes(ctx context.Context, m Mailboxes) context.Context {
+	return context.WithValue(ctx, mailboxesKey{}, m)
+}
+
+// MailboxesOf returns the mailboxes of the call whose operation ctx is. It returns nil if the call has none.
+func MailboxesOf(ctx context.Context) Mailboxes {
+	m, _ := ctx.Value(mailboxesKey{}).(Mailboxes)
+	return m
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/capabilities/sandbox"
+	"github.com/stilehost/stile/capabilities/signals"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/capability"
@@ -33,4 +34,5 @@ var Builtin = capability.NewSet(
 	sandbox.Kind,
 	code.Kind,
 	tools.Kind,
+	signals.Kind,
 )

@@ -17,6 +17,8 @@ import (
 
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/signals"
+	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/durable"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
@@ -45,6 +47,7 @@ type shop struct {
 	bucket *kv.Store
 	runs   *durable.Runs
 	mail   *mail
+	box    *tools.Toolbox
 }
 
 func open(ctx context.Context, dir, cacheDir, keyDir string, change ...func(*durable.Options)) (*shop, error) {
@@ -56,22 +59,25 @@ func open(ctx context.Context, dir, cacheDir, keyDir string, change ...func(*dur
 	if err != nil {
 		return nil, err
 	}
-	letters := &mail{}
+	s := &shop{host: h, bucket: bucket, mail: &mail{}}
 	options := durable.Options{
 		Dir: dir, Key: key, Host: h, Functions: map[string]durable.Function{"lines": durable.Func(lines)}, Idle: 20 * time.Millisecond, Crashes: 1000, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Request: func(_ context.Context, run durable.Info) (durable.Authority, error) {
-			return durable.Authority{Request: host.Request{Env: host.Env{"clock": clock.System(), "store": bucket.Bucket(run.Target), "mail": letters}}}, nil
+			env := host.Env{"clock": clock.System(), "store": bucket.Bucket(run.Target), "mail": s.mail, "signals": &signals.Mailboxes{}}
+			if s.box != nil {
+				env["tools"] = s.box
+			}
+			return durable.Authority{Request: host.Request{Env: env}}, nil
 		},
 	}
 	for _, c := range change {
 		c(&options)
 	}
-	runs, err := durable.Open(ctx, options)
+	s.runs, err = durable.Open(ctx, options)
 	if err != nil {
 		return nil, err
 	}
-	letters.runs = runs
-	return &shop{h, bucket, runs, letters}, nil
+	return s, nil
 }
 
 func (s *shop) close() error {
@@ -132,18 +138,18 @@ func workerProcess(t *testing.T, dir, cacheDir, keyDir string) (p *os.Process, k
 // program builds a tool.
 func program(t *testing.T, s *shop, cacheDir, keyDir, body string) durable.Spec {
 	t.Helper()
-	tools, err := toolchain.New(t.Context(), s.host, toolchain.Options{CacheDir: cacheDir, KeyDir: keyDir})
+	chain, err := toolchain.New(t.Context(), s.host, toolchain.Options{CacheDir: cacheDir, KeyDir: keyDir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = tools.Close() }()
+	defer func() { _ = chain.Close() }()
 	text := `import { extension } from "stile";
 export default extension({ tools: { t: { description: "test", input: { type: "object" }, run: async (input: any, env: any) => {` + body + `} } } });`
-	wasm, err := tools.Assemble(t.Context(), toolchain.Source{FS: fstest.MapFS{"tool.ts": {Data: []byte(text)}}, Entry: "tool.ts"}, false)
+	wasm, err := chain.Assemble(t.Context(), toolchain.Source{FS: fstest.MapFS{"tool.ts": {Data: []byte(text)}}, Entry: "tool.ts"}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, engine := tools.Engine()
+	_, engine := chain.Engine()
 	module, err := engine(t.Context())
 	if err != nil {
 		t.Fatal(err)

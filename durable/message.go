@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -93,26 +92,18 @@ type MessageError struct{ Reason string }
 
 func (e *MessageError) Error() string { return e.Reason }
 
+func errMailbox(name string) error {
+	return &MessageError{fmt.Sprintf("%q cannot name a mailbox; use %s", printable.Short(name, 100), abi.MailboxNames)}
+}
+
 // ErrNotDurable reports that a call waits for messages and is no run.
 var ErrNotDurable = errors.New("only durable calls have mailboxes")
-
-// CheckMailbox returns why signals cannot be sent to a mailbox of this name: a *[MessageError], or nil.
-func CheckMailbox(name string) error {
-	const most = 64
-	ok := len(name) > 0 && len(name) <= most && !strings.ContainsFunc(name, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
-	})
-	if ok {
-		return nil
-	}
-	return &MessageError{fmt.Sprintf("%q cannot name a mailbox; use 1 to %d letters, digits, -, _ and .", printable.Short(name, 2*most), most)}
-}
 
 // Signal delivers a message to a mailbox of a run, whether or not the run waits for it, and wakes the run if it does. It reports false if the mailbox
 // has got a message with this key before. It fails with an *[UnknownError], an *[EndedError], a *[FullError] or a *[MessageError].
 func (r *Runs) Signal(ctx context.Context, run, mailbox string, m Message) (delivered bool, err error) {
-	if err := CheckMailbox(mailbox); err != nil {
-		return false, err
+	if !abi.IsMailbox(mailbox) {
+		return false, errMailbox(mailbox)
 	}
 	err = r.db.Update(ctx, func(c *sqlite.Conn) error {
 		w, err := findRun(ctx, c, run)
@@ -136,7 +127,7 @@ func (r *Runs) arrived(run, mailbox string) {
 }
 
 // deliver writes a message down for a run, and has the run go on if it sleeps and waits for it. Call [Runs.arrived] when the transaction is over. Mailboxes that are not
-// for signals have names that [CheckMailbox] refuses.
+// for signals have names that are none to [abi.IsMailbox].
 func (r *Runs) deliver(ctx context.Context, c *sqlite.Conn, w row, mailbox string, m Message) (delivered bool, err error) {
 	switch {
 	case w.state.Final() && w.state != Parked:
@@ -251,24 +242,15 @@ func (r *Runs) openLetter(run, mailbox string, n int64, body []byte) (l letter, 
 	return l, nil
 }
 
-type activeKey struct{}
+// mailboxes are those of an active run, for its capabilities.
+type mailboxes struct{ *active }
 
-// activeOf is the run whose operation ctx is, if it is one of this store.
-func (r *Runs) activeOf(ctx context.Context) (*active, abi.Once, error) {
-	a, ok := ctx.Value(activeKey{}).(*active)
-	once, durable := abi.OnceOf(ctx)
-	if !ok || !durable || a.runs != r || once.Run != a.name {
-		return nil, once, ErrNotDurable
-	}
-	return a, once, nil
-}
-
-// Take gives an operation of a run the oldest message of a mailbox. ctx is that of the operation. A repetition of the operation gets the same message, and no other operation does. It reports
-// false if there is none, and fails with [ErrNotDurable] if ctx is not that of a run, and with a *[LostError] if the run belongs to another process.
-func (r *Runs) Take(ctx context.Context, mailbox string) (m Received, ok bool, err error) {
-	a, once, err := r.activeOf(ctx)
-	if err != nil {
-		return Received{}, false, err
+// Take implements [abi.Mailboxes]. It fails with a *[LostError] if the run belongs to another process.
+func (a mailboxes) Take(ctx context.Context, mailbox string) (m abi.Message, ok bool, err error) {
+	r := a.runs
+	once, named := abi.OnceOf(ctx)
+	if !named {
+		return m, false, errors.New("a message is taken by no operation of a run")
 	}
 	var n int64
 	var body []byte
@@ -309,10 +291,10 @@ func (r *Runs) Take(ctx context.Context, mailbox string) (m Received, ok bool, e
 		return nil
 	})
 	if err != nil || !ok {
-		return Received{}, false, err
+		return m, false, err
 	}
 	l, err := r.openLetter(a.name, mailbox, n, body)
-	return l.in(mailbox), err == nil, err
+	return abi.Message{Data: l.Data, From: l.From, Received: timeOf(l.Received)}, err == nil, err
 }
 
 // watched is a mailbox of a run of this process that somebody waits for.
@@ -321,12 +303,9 @@ type watched struct{ run, mailbox string }
 // watch is one that waits.
 type watch struct{ ready func() }
 
-// Watch calls ready, once, as soon as a mailbox of a run of this process has a message that nobody has taken: at once, if it has one. ctx is that of an operation of the run. stop ends this.
-func (r *Runs) Watch(ctx context.Context, mailbox string, ready func()) (stop func(), err error) {
-	a, _, err := r.activeOf(ctx)
-	if err != nil {
-		return nil, err
-	}
+// Watch implements [abi.Mailboxes].
+func (a mailboxes) Watch(ctx context.Context, mailbox string, ready func()) (stop func(), err error) {
+	r := a.runs
 	at, w := watched{a.name, mailbox}, &watch{ready}
 	r.mu.Lock()
 	if r.watches[at] == nil {
@@ -416,4 +395,21 @@ func forgetMessages(ctx context.Context, c *sqlite.Conn, id int64) error {
 	}
 	_, err := c.Exec(ctx, `DELETE FROM waiting WHERE run = ?`, id)
 	return err
+}
+
+// mailboxesOf are the mailboxes that a sleeping run waits for and that are for signals.
+func mailboxesOf(ctx context.Context, c *sqlite.Conn, id int64) (names []string, err error) {
+	for one, err := range c.Rows(ctx, `SELECT mailbox FROM waiting WHERE run = ? ORDER BY mailbox`, id) {
+		if err != nil {
+			return nil, err
+		}
+		var name string
+		if err := one.Scan(&name); err != nil {
+			return nil, err
+		}
+		if abi.IsMailbox(name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }

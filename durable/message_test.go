@@ -16,7 +16,6 @@ import (
 
 // mail is a mailbox in the shape of a clock: to sleep is to wait for a message in "go", and the time is the number in the oldest.
 type mail struct {
-	runs *durable.Runs
 	deaf bool // nothing that comes while the call is awake wakes it
 }
 
@@ -29,8 +28,8 @@ func (*mail) Repeat(function string, _ []abi.Value) abi.Repeat {
 	return abi.Reads
 }
 
-func (m *mail) Now(ctx context.Context) (uint64, error) {
-	got, ok, err := m.runs.Take(ctx, "go")
+func (*mail) Now(ctx context.Context) (uint64, error) {
+	got, ok, err := abi.MailboxesOf(ctx).Take(ctx, "go")
 	if err != nil || !ok {
 		return 0, err
 	}
@@ -47,7 +46,7 @@ func (m *mail) Subscribe(ctx context.Context, _ uint64) (*abi.Pollable, error) {
 		return p, nil
 	}
 	var err error
-	stop, err = m.runs.Watch(ctx, "go", p.SetReady)
+	stop, err = abi.MailboxesOf(ctx).Watch(ctx, "go", p.SetReady)
 	return p, err
 }
 

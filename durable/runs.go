@@ -390,6 +390,8 @@ type Result struct {
 	Usage   host.Usage   `json:"usage,omitzero"`
 	// Attempts are those that have failed before.
 	Attempts []Attempt `json:"attempts,omitempty"`
+	// Mailboxes are those from which a sleeping run waits for messages.
+	Mailboxes []string `json:"mailboxes,omitempty"`
 
 	ended ended
 }
@@ -428,6 +430,11 @@ func (r *Runs) Result(ctx context.Context, name string) (result Result, err erro
 			return err
 		}
 		if result.Attempts, err = r.attempts(ctx, c, w); err != nil {
+			return err
+		}
+		result.Mailboxes = nil
+		if w.state == Asleep {
+			result.Mailboxes, err = mailboxesOf(ctx, c, w.id)
 			return err
 		}
 		err = c.Row(ctx, `SELECT body FROM outcome WHERE run = ?`, w.id).Scan(&body)

@@ -146,8 +146,8 @@ func Receive[T any](ctx context.Context, mailbox string, timeout time.Duration) 
 	if x == nil {
 		return value, false, ErrNotDurable
 	}
-	if err := CheckMailbox(mailbox); err != nil {
-		return value, false, err
+	if !abi.IsMailbox(mailbox) {
+		return value, false, errMailbox(mailbox)
 	}
 	data := x.receive(mailbox, timeout) //nolint:contextcheck // the run's
 	if data == nil {
@@ -460,16 +460,15 @@ func (x *execution) receive(mailbox string, timeout time.Duration) json.RawMessa
 	ctx := abi.WithOnce(x.ctx, abi.Once{Run: x.a.name, Sequence: firstOf(x.a.attempt) + s.N})
 	for {
 		ready := make(chan struct{})
-		stop, err := x.runs.Watch(ctx, mailbox, func() { close(ready) })
+		stop, err := mailboxes{x.a}.Watch(ctx, mailbox, func() { close(ready) })
 		fail(err)
-		m, ok, err := x.runs.Take(ctx, mailbox)
+		m, ok, err := mailboxes{x.a}.Take(ctx, mailbox)
 		fail(err)
 		if late := !s.At.IsZero() && !x.runs.now().Before(s.At); ok || late {
 			stop()
 			answer := &stepEntry{N: s.N, Kind: kindAnswer, Value: json.RawMessage("null")}
 			if ok {
-				answer.Value, err = json.Marshal(m.Data)
-				fail(err)
+				answer.Value = m.Data
 			}
 			answer.Timeout = !ok
 			fail(x.append(*answer))

@@ -153,6 +153,14 @@ func (c *call) begin(r *running) error {
 	}
 	c.ends = append(c.ends, func() { over(errDone) })
 	outer := c.frame.outer
+	switch d := request.Durable; {
+	case d != nil:
+		ctx = abi.WithMailboxes(ctx, d.Mailboxes)
+	case outer != nil: // a durable call may have started it, with the name of one operation for all of this call's
+		if _, durable := abi.OnceOf(ctx); durable {
+			ctx = abi.WithMailboxes(abi.WithOnce(ctx, abi.Once{}), nil)
+		}
+	}
 	c.context = callContext{abi.Operations{Context: ctx, Room: c.room, Work: c.frame.work, Outermost: outer == nil}, c.frame}
 	c.ctx = &c.context
 	if user := c.frame.user; user != "" && user != turns.User(ctx) {

@@ -22,6 +22,8 @@ type Durable struct {
 	State []byte
 	// Log has the entries that the journal got after State, or since the call began.
 	Log [][]byte
+	// Mailboxes are what [abi.MailboxesOf] returns to capabilities. Default: the call has none.
+	Mailboxes abi.Mailboxes
 	// Idle is how long a call waits before it sleeps, if it can. Zero means that it never sleeps.
 	Idle time.Duration
 }

@@ -19,6 +19,7 @@ import (
 	httpcap "github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/random"
 	"github.com/stilehost/stile/capabilities/sandbox"
+	"github.com/stilehost/stile/capabilities/signals"
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/host"
 )
@@ -150,6 +151,7 @@ var uses = map[string]string{
 	"compress":        `await new Response(new Blob(["a"]).stream().pipeThrough(new CompressionStream("gzip"))).bytes()`,
 	"decompress":      `await new Response(new Blob(["a"]).stream().pipeThrough(new DecompressionStream("gzip"))).bytes().catch(() => 0)`,
 	"stileCodec":      `(globalThis as any)[Symbol.for("stileCodec")](false, "gzip", 6).step(new Uint8Array(1))`,
+	"m.receive":       `await env.m.receive("a")`,
 	"async":           `void (async () => { throw 1; })()`,
 	"Promise":         `void Promise.reject(1)`,
 }
@@ -192,6 +194,11 @@ export default extension({ tools: {
 	}
 
 	env["e"], err = code.Rights{}.Double(t.Context(), &double.Test{}, []byte(`{"a": {"result": 1}, "b": {"error": "c"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	env["m"], err = signals.Rights{}.Double(t.Context(), &double.Test{Clock: double.NewClock()}, []byte(`{"a": [1]}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/stilehost/stile/durable"
@@ -19,6 +20,7 @@ type runsCommand struct {
 	Show   runsShow   `cmd:"" help:"Show where a run is, and how it ended."`
 	Resume runsResume `cmd:"" help:"Carry a run on, and print its result."`
 	Work   runsWork   `cmd:"" help:"Carry all runs on, until it is interrupted."`
+	Signal runsSignal `cmd:"" help:"Send a message to a run."`
 	Cancel runsCancel `cmd:"" help:"End a run."`
 	Retry  runsRetry  `cmd:"" help:"Have a parked run go on."`
 	Remove runsRemove `cmd:"" help:"Remove runs that have ended, with their results."`
@@ -37,6 +39,7 @@ Examples:
     stile run order.ts order --durable --retry 5
     stile runs
     stile runs show 5x7kq2n4m3aaq2ci
+    stile runs signal 5x7kq2n4m3aaq2ci approved --data '{"by": "ada"}'
     stile runs resume 5x7kq2n4m3aaq2ci
     stile runs work`
 }
@@ -109,6 +112,9 @@ type runArg struct {
 	Name string `arg:"" name:"run" help:"Run, as stile runs lists it."`
 }
 
+// maxShownMessages is how many messages stile runs show lists.
+const maxShownMessages = 20
+
 type runsShow struct {
 	runArg
 	asJSON
@@ -129,8 +135,12 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 		if err != nil {
 			return err
 		}
+		messages, unread := runs.Messages(ctx, c.Name)
 		if c.JSON {
-			return printJSON(s.out, r)
+			return printJSON(s.out, struct {
+				durable.Result
+				Messages []durable.Received `json:"messages"` // null if they cannot be read
+			}{r, messages})
 		}
 		rows := [][]string{{"run", r.Name}, {"tool", line(cmp.Or(r.Tool, r.Function), 200)}, {"state", string(r.State)}, {"started", r.Created.Local().Format(time.DateTime)}, {"deadline", r.Deadline.Local().Format(time.DateTime)}}
 		if r.Key != "" {
@@ -147,6 +157,19 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 		}
 		for _, a := range r.Attempts {
 			rows = append(rows, []string{fmt.Sprintf("attempt %d", a.Number), line(fmt.Sprintf("%s: %s", a.Ended.Local().Format(time.DateTime), a.Outcome), 400)})
+		}
+		if len(r.Mailboxes) > 0 {
+			rows = append(rows, []string{"waits for", line("signals in "+strings.Join(r.Mailboxes, ", "), 1000) + " since " + r.Changed.Local().Format(time.DateTime)})
+		}
+		for _, m := range messages[:min(len(messages), maxShownMessages)] {
+			text := fmt.Sprintf("%s from %s: %s", m.Received.Local().Format(time.DateTime), line(m.From, 200), line(string(m.Data), 500))
+			rows = append(rows, []string{"untrusted, for " + line(m.Mailbox, 64), text})
+		}
+		if unread != nil {
+			rows = append(rows, []string{"messages", printable.OneLine(unread.Error())})
+		}
+		if more := len(messages) - maxShownMessages; more > 0 {
+			rows = append(rows, []string{"messages", fmt.Sprintf("%d more; --json has them", more)})
 		}
 		rows = append(rows, []string{"input", line(string(r.Input), 2000)})
 		switch {
@@ -187,6 +210,50 @@ func (c *runsResume) Run(ctx context.Context, s *streams) error {
 		}
 		runs.Work(c.Name)
 		return waitForRun(ctx, s, runs, c.Name, c.outputFlag)
+	})
+}
+
+type runsSignal struct {
+	runArg
+	Mailbox string `arg:"" help:"Mailbox, the name that the tool gives to receive."`
+	Data    string `placeholder:"JSON" default:"null" help:"What the run gets: JSON, @FILE, or - for stdin. At most 64 KiB. Default: null."`
+	Key     string `placeholder:"KEY" help:"A name of yours for the message: with the same one, it is delivered once."`
+	asJSON
+}
+
+// Help implements kong.HelpProvider.
+func (*runsSignal) Help() string {
+	return `The run gets the message when it receives from this mailbox. It need not wait for it yet. If it sleeps and waits for it, it wakes in a process that works on runs. A mailbox has room for 100 messages.
+
+Examples:
+
+    stile runs signal 5x7kq2n4m3aaq2ci approved
+    stile runs signal 5x7kq2n4m3aaq2ci approved --data '{"by": "ada"}' --key approval-17`
+}
+
+// Run implements the command.
+func (c *runsSignal) Run(ctx context.Context, s *streams) error {
+	data, err := interruptible(ctx, func() ([]byte, error) { return readInput(c.Data, s.in, durable.MaxMessage) })
+	if err != nil {
+		return err
+	}
+	return withRuns(ctx, s, func(runs *durable.Runs) error {
+		delivered, err := runs.Signal(ctx, c.Name, c.Mailbox, durable.Message{Data: data, Key: c.Key, From: "stile runs signal"})
+		if errkind.Is[*durable.MessageError](err) || errkind.Is[*durable.EndedError](err) {
+			err = &usageError{err}
+		}
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return printJSON(s.out, map[string]bool{"delivered": delivered})
+		}
+		text := "Delivered."
+		if !delivered {
+			text = "A message with this key was delivered before."
+		}
+		_, err = fmt.Fprintln(s.out, text)
+		return err
 	})
 }
 

@@ -3380,23 +3380,126 @@ bool stile_env_put_sandbox(stile_env self, stile_string name, stile_sandbox_cont
   return !result.failed;
 }
 
+_Static_assert(sizeof(stile_signals_message) == 24, "layout");
+_Static_assert(offsetof(stile_signals_message, data) == 0, "layout");
+_Static_assert(offsetof(stile_signals_message, from) == 8, "layout");
+_Static_assert(offsetof(stile_signals_message, received) == 16, "layout");
+__attribute__((import_module("stile:capability/signals@0.1.0"), import_name("[resource-drop]mailboxes")))
+extern void stile_import_142(uint32_t);
+void stile_signals_mailboxes_drop(stile_signals_mailboxes self) { stile_import_142(self.handle); }
+
+__attribute__((import_module("stile:capability/signals@0.1.0"), import_name("[resource-drop]pending")))
+extern void stile_import_143(uint32_t);
+void stile_signals_pending_drop(stile_signals_pending self) { stile_import_143(self.handle); }
+
+_Static_assert(sizeof(stile_option_u64) == 16, "layout");
+_Static_assert(offsetof(stile_option_u64, value) == 8, "layout");
+__attribute__((import_module("stile:capability/signals@0.1.0"), import_name("[method]mailboxes.receive")))
+extern void stile_import_144(uint32_t, uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
+bool stile_signals_mailboxes_receive(stile_signals_mailboxes self, stile_string mailbox, const uint64_t *milliseconds, stile_signals_pending *out, stile_error *error) {
+  uint32_t f0 = 0;
+  uint32_t f1 = 0;
+  uint32_t f2 = 0;
+  uint32_t f3 = 0;
+  uint64_t f4 = 0;
+  uint32_t f5 = 0;
+  f0 = self.handle;
+  f1 = (uint32_t)(uintptr_t)mailbox.data;
+  f2 = mailbox.len;
+  if (milliseconds) {
+  f3 = 1;
+  f4 = (uint64_t)(*milliseconds);
+  }
+  struct { bool failed; union { stile_signals_pending ok; stile_error error; } value; } result;
+  _Static_assert(sizeof result == 48, "layout");
+  f5 = (uint32_t)(uintptr_t)&result;
+  stile_import_144(f0, f1, f2, f3, f4, f5);
+  if (result.failed && error) *error = result.value.error;
+  if (!result.failed) *out = result.value.ok;
+  return !result.failed;
+}
+
+__attribute__((import_module("stile:capability/signals@0.1.0"), import_name("[method]pending.subscribe")))
+extern uint32_t stile_import_145(uint32_t);
+stile_pollable stile_signals_pending_subscribe(stile_signals_pending self) {
+  uint32_t f0 = 0;
+  f0 = self.handle;
+  return (stile_pollable){stile_import_145(f0)};
+}
+
+_Static_assert(sizeof(stile_option_signals_message) == 32, "layout");
+_Static_assert(offsetof(stile_option_signals_message, value) == 8, "layout");
+__attribute__((import_module("stile:capability/signals@0.1.0"), import_name("[method]pending.take")))
+extern void stile_import_146(uint32_t, uint32_t);
+bool stile_signals_pending_take(stile_signals_pending self, stile_option_signals_message *out, stile_error *error) {
+  uint32_t f0 = 0;
+  uint32_t f1 = 0;
+  f0 = self.handle;
+  struct { bool failed; union { stile_option_signals_message ok; stile_error error; } value; } result;
+  _Static_assert(sizeof result == 48, "layout");
+  f1 = (uint32_t)(uintptr_t)&result;
+  stile_import_146(f0, f1);
+  if (result.failed && error) *error = result.value.error;
+  if (!result.failed) *out = result.value.ok;
+  return !result.failed;
+}
+
+__attribute__((import_module("stile:capability/signals@0.1.0"), import_name("get")))
+extern void stile_import_147(uint32_t, uint32_t, uint32_t, uint32_t);
+bool stile_env_signals(stile_env self, stile_string name, stile_signals_mailboxes *out, stile_error *error) {
+  uint32_t f0 = 0;
+  uint32_t f1 = 0;
+  uint32_t f2 = 0;
+  uint32_t f3 = 0;
+  f0 = self.handle;
+  f1 = (uint32_t)(uintptr_t)name.data;
+  f2 = name.len;
+  struct { bool failed; union { stile_signals_mailboxes ok; stile_error error; } value; } result;
+  _Static_assert(sizeof result == 48, "layout");
+  f3 = (uint32_t)(uintptr_t)&result;
+  stile_import_147(f0, f1, f2, f3);
+  if (result.failed && error) *error = result.value.error;
+  if (!result.failed) *out = result.value.ok;
+  return !result.failed;
+}
+
+__attribute__((import_module("stile:capability/signals@0.1.0"), import_name("put")))
+extern void stile_import_148(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+bool stile_env_put_signals(stile_env self, stile_string name, stile_signals_mailboxes mailboxes, stile_error *error) {
+  uint32_t f0 = 0;
+  uint32_t f1 = 0;
+  uint32_t f2 = 0;
+  uint32_t f3 = 0;
+  uint32_t f4 = 0;
+  f0 = self.handle;
+  f1 = (uint32_t)(uintptr_t)name.data;
+  f2 = name.len;
+  f3 = mailboxes.handle;
+  struct { bool failed; union { stile_error error; } value; } result;
+  _Static_assert(sizeof result == 48, "layout");
+  f4 = (uint32_t)(uintptr_t)&result;
+  stile_import_148(f0, f1, f2, f3, f4);
+  if (result.failed && error) *error = result.value.error;
+  return !result.failed;
+}
+
 _Static_assert(sizeof(stile_tools_description) == 24, "layout");
 _Static_assert(offsetof(stile_tools_description, name) == 0, "layout");
 _Static_assert(offsetof(stile_tools_description, description) == 8, "layout");
 _Static_assert(offsetof(stile_tools_description, input_schema) == 16, "layout");
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[resource-drop]toolbox")))
-extern void stile_import_142(uint32_t);
-void stile_tools_toolbox_drop(stile_tools_toolbox self) { stile_import_142(self.handle); }
+extern void stile_import_149(uint32_t);
+void stile_tools_toolbox_drop(stile_tools_toolbox self) { stile_import_149(self.handle); }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[resource-drop]pending")))
-extern void stile_import_143(uint32_t);
-void stile_tools_pending_drop(stile_tools_pending self) { stile_import_143(self.handle); }
+extern void stile_import_150(uint32_t);
+void stile_tools_pending_drop(stile_tools_pending self) { stile_import_150(self.handle); }
 
 _Static_assert(sizeof(stile_list_tools_description) == 8, "layout");
 _Static_assert(offsetof(stile_list_tools_description, len) == 4, "layout");
 _Static_assert(sizeof(stile_tools_description) == 24, "layout");
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]toolbox.search")))
-extern void stile_import_144(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_151(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 stile_list_tools_description stile_tools_toolbox_search(stile_tools_toolbox self, stile_string query, uint32_t limit) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3410,12 +3513,12 @@ stile_list_tools_description stile_tools_toolbox_search(stile_tools_toolbox self
   stile_list_tools_description result;
   _Static_assert(sizeof result == 8, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_144(f0, f1, f2, f3, f4);
+  stile_import_151(f0, f1, f2, f3, f4);
   return result;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]toolbox.describe")))
-extern void stile_import_145(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_152(uint32_t, uint32_t, uint32_t, uint32_t);
 stile_string stile_tools_toolbox_describe(stile_tools_toolbox self, stile_list_string names) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3427,12 +3530,12 @@ stile_string stile_tools_toolbox_describe(stile_tools_toolbox self, stile_list_s
   stile_string result;
   _Static_assert(sizeof result == 8, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_145(f0, f1, f2, f3);
+  stile_import_152(f0, f1, f2, f3);
   return result;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]toolbox.start")))
-extern void stile_import_146(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_153(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_tools_toolbox_start(stile_tools_toolbox self, stile_string tool, stile_string input, stile_env env, stile_tools_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3450,22 +3553,22 @@ bool stile_tools_toolbox_start(stile_tools_toolbox self, stile_string tool, stil
   struct { bool failed; union { stile_tools_pending ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f6 = (uint32_t)(uintptr_t)&result;
-  stile_import_146(f0, f1, f2, f3, f4, f5, f6);
+  stile_import_153(f0, f1, f2, f3, f4, f5, f6);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]pending.subscribe")))
-extern uint32_t stile_import_147(uint32_t);
+extern uint32_t stile_import_154(uint32_t);
 stile_pollable stile_tools_pending_subscribe(stile_tools_pending self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  return (stile_pollable){stile_import_147(f0)};
+  return (stile_pollable){stile_import_154(f0)};
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]pending.take")))
-extern void stile_import_148(uint32_t, uint32_t);
+extern void stile_import_155(uint32_t, uint32_t);
 bool stile_tools_pending_take(stile_tools_pending self, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3473,14 +3576,14 @@ bool stile_tools_pending_take(stile_tools_pending self, stile_string *out, stile
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_148(f0, f1);
+  stile_import_155(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("get")))
-extern void stile_import_149(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_156(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_tools(stile_env self, stile_string name, stile_tools_toolbox *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3492,14 +3595,14 @@ bool stile_env_tools(stile_env self, stile_string name, stile_tools_toolbox *out
   struct { bool failed; union { stile_tools_toolbox ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_149(f0, f1, f2, f3);
+  stile_import_156(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("put")))
-extern void stile_import_150(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_157(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_tools(stile_env self, stile_string name, stile_tools_toolbox toolbox, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3513,7 +3616,7 @@ bool stile_env_put_tools(stile_env self, stile_string name, stile_tools_toolbox 
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_150(f0, f1, f2, f3, f4);
+  stile_import_157(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }

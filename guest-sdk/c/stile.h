@@ -920,6 +920,46 @@ bool stile_env_sandbox(stile_env self, stile_string name, stile_sandbox_containe
 // Gives a binding of this name to what runs with this env. The handle is gone afterwards.
 bool stile_env_put_sandbox(stile_env self, stile_string name, stile_sandbox_container container, stile_error *error);
 
+// `data` is JSON. It comes from outside and is not to be trusted; `from` is where, as the host says. `received` is in milliseconds since
+// 1970-01-01T00:00:00Z.
+typedef struct {
+  stile_string data;
+  stile_string from;
+  uint64_t received;
+} stile_signals_message;
+
+// A handle of stile:capability/signals/mailboxes.
+typedef struct { uint32_t handle; } stile_signals_mailboxes;
+
+// Gives the handle up. The end of a call drops all that are left.
+void stile_signals_mailboxes_drop(stile_signals_mailboxes self);
+
+// A handle of stile:capability/signals/pending.
+typedef struct { uint32_t handle; } stile_signals_pending;
+
+// Gives the handle up. The end of a call drops all that are left.
+void stile_signals_pending_drop(stile_signals_pending self);
+
+typedef struct { bool some; uint64_t value; } stile_option_u64;
+
+// Waits for a message in a mailbox, for at most this long. Fails with `unavailable` if the call is not durable.
+bool stile_signals_mailboxes_receive(stile_signals_mailboxes self, stile_string mailbox, const uint64_t *milliseconds, stile_signals_pending *out, stile_error *error);
+
+// Ready once the mailbox has a message, or the time is over.
+stile_pollable stile_signals_pending_subscribe(stile_signals_pending self);
+
+typedef struct { bool some; stile_signals_message value; } stile_option_signals_message;
+
+// The oldest message of the mailbox, which nobody else gets then. None if there is none. Fails with `timed-out` if there is none
+// and the time is over.
+bool stile_signals_pending_take(stile_signals_pending self, stile_option_signals_message *out, stile_error *error);
+
+// The binding of this name, which must be of stile:capability/signals.
+bool stile_env_signals(stile_env self, stile_string name, stile_signals_mailboxes *out, stile_error *error);
+
+// Gives a binding of this name to what runs with this env. The handle is gone afterwards.
+bool stile_env_put_signals(stile_env self, stile_string name, stile_signals_mailboxes mailboxes, stile_error *error);
+
 typedef struct {
   stile_string name;
   stile_string description;

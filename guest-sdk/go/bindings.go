@@ -4521,6 +4521,172 @@ func (r *Env) PutSandbox(name string, container *SandboxContainer) (err error) {
 	return
 }
 
+// `data` is JSON. It comes from outside and is not to be trusted; `from` is where, as the host says. `received` is in milliseconds since
+// 1970-01-01T00:00:00Z.
+type SignalsMessage struct {
+	Data     string
+	From     string
+	Received uint64
+}
+
+func storeSignalsMessage(c *call, p unsafe.Pointer, v SignalsMessage) {
+	c.storeString(p, v.Data)
+	c.storeString(unsafe.Add(p, 8), v.From)
+	*(*uint64)(unsafe.Add(p, 16)) = v.Received
+}
+
+func loadSignalsMessage(p unsafe.Pointer) SignalsMessage {
+	return SignalsMessage{
+		Data:     loadString(p),
+		From:     loadString(unsafe.Add(p, 8)),
+		Received: *(*uint64)(unsafe.Add(p, 16)),
+	}
+}
+
+// SignalsMailboxes is a handle of stile:capability/signals/mailboxes.
+type SignalsMailboxes struct{ handle uint32 }
+
+//go:wasmimport stile:capability/signals@0.1.0 [resource-drop]mailboxes
+func dropSignalsMailboxes(handle uint32)
+
+// Drop gives the handle up. A handle that was passed on is gone already.
+func (r *SignalsMailboxes) Drop() {
+	if r.handle != 0 {
+		dropSignalsMailboxes(r.handle)
+		r.handle = 0
+	}
+}
+
+// SignalsPending is a handle of stile:capability/signals/pending.
+type SignalsPending struct{ handle uint32 }
+
+//go:wasmimport stile:capability/signals@0.1.0 [resource-drop]pending
+func dropSignalsPending(handle uint32)
+
+// Drop gives the handle up. A handle that was passed on is gone already.
+func (r *SignalsPending) Drop() {
+	if r.handle != 0 {
+		dropSignalsPending(r.handle)
+		r.handle = 0
+	}
+}
+
+//go:wasmimport stile:capability/signals@0.1.0 [method]mailboxes.receive
+func import152(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint64, f5 uint32)
+
+// Waits for a message in a mailbox, for at most this long. Fails with `unavailable` if the call is not durable.
+func (r *SignalsMailboxes) Receive(mailbox string, milliseconds *uint64) (out *SignalsPending, err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	var f2 uint32
+	var f3 uint32
+	var f4 uint64
+	var f5 uint32
+	f0 = uint32(r.handle)
+	f1 = uint32(c.text(mailbox))
+	f2 = uint32(len(mailbox))
+	if milliseconds != nil {
+		f3 = uint32(1)
+		f4 = uint64((*milliseconds))
+	}
+	o := c.area(48)
+	f5 = c.keep(o)
+	import152(f0, f1, f2, f3, f4, f5)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	out = &SignalsPending{*(*uint32)(unsafe.Add(o, 8))}
+	return
+}
+
+//go:wasmimport stile:capability/signals@0.1.0 [method]pending.subscribe
+func import153(f0 uint32) uint32
+
+// Ready once the mailbox has a message, or the time is over.
+func (r *SignalsPending) Subscribe() *Pollable {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	f0 = uint32(r.handle)
+	return &Pollable{import153(f0)}
+}
+
+//go:wasmimport stile:capability/signals@0.1.0 [method]pending.take
+func import154(f0 uint32, f1 uint32)
+
+// The oldest message of the mailbox, which nobody else gets then. None if there is none. Fails with `timed-out` if there is none
+// and the time is over.
+func (r *SignalsPending) Take() (out *SignalsMessage, err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	f0 = uint32(r.handle)
+	o := c.area(48)
+	f1 = c.keep(o)
+	import154(f0, f1)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	out = loadOption(unsafe.Add(o, 8), 8, func(p unsafe.Pointer) SignalsMessage { return loadSignalsMessage(p) })
+	return
+}
+
+//go:wasmimport stile:capability/signals@0.1.0 get
+func import155(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+
+// Signals returns the binding of this name, which must be of stile:capability/signals.
+func (r *Env) Signals(name string) (out *SignalsMailboxes, err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	var f2 uint32
+	var f3 uint32
+	f0 = uint32(r.handle)
+	f1 = uint32(c.text(name))
+	f2 = uint32(len(name))
+	o := c.area(48)
+	f3 = c.keep(o)
+	import155(f0, f1, f2, f3)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	out = &SignalsMailboxes{*(*uint32)(unsafe.Add(o, 8))}
+	return
+}
+
+//go:wasmimport stile:capability/signals@0.1.0 put
+func import156(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+
+// PutSignals gives a binding of this name to what runs with this env. The handle is gone afterwards.
+func (r *Env) PutSignals(name string, mailboxes *SignalsMailboxes) (err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	var f2 uint32
+	var f3 uint32
+	var f4 uint32
+	f0 = uint32(r.handle)
+	f1 = uint32(c.text(name))
+	f2 = uint32(len(name))
+	f3 = uint32(give(&mailboxes.handle))
+	o := c.area(48)
+	f4 = c.keep(o)
+	import156(f0, f1, f2, f3, f4)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	return
+}
+
 type ToolsDescription struct {
 	Name        string
 	Description string
@@ -4570,7 +4736,7 @@ func (r *ToolsPending) Drop() {
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]toolbox.search
-func import152(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import157(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 func (r *ToolsToolbox) Search(query string, limit uint32) []ToolsDescription {
 	c := begin()
@@ -4586,12 +4752,12 @@ func (r *ToolsToolbox) Search(query string, limit uint32) []ToolsDescription {
 	f3 = uint32(limit)
 	o := c.area(8)
 	f4 = c.keep(o)
-	import152(f0, f1, f2, f3, f4)
+	import157(f0, f1, f2, f3, f4)
 	return loadList(o, 24, func(p unsafe.Pointer) ToolsDescription { return loadToolsDescription(p) })
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]toolbox.describe
-func import153(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import158(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 func (r *ToolsToolbox) Describe(names []string) string {
 	c := begin()
@@ -4601,21 +4767,21 @@ func (r *ToolsToolbox) Describe(names []string) string {
 	var f2 uint32
 	var f3 uint32
 	f0 = uint32(r.handle)
-	list154 := c.elements(len(names), 8)
+	list159 := c.elements(len(names), 8)
 	for k, v := range names {
-		p := unsafe.Add(list154, k*8)
+		p := unsafe.Add(list159, k*8)
 		c.storeString(p, v)
 	}
-	f1 = uint32(c.keep(list154))
+	f1 = uint32(c.keep(list159))
 	f2 = uint32(len(names))
 	o := c.area(8)
 	f3 = c.keep(o)
-	import153(f0, f1, f2, f3)
+	import158(f0, f1, f2, f3)
 	return loadString(o)
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]toolbox.start
-func import155(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32)
+func import160(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32)
 
 func (r *ToolsToolbox) Start(tool string, input string, env *Env) (out *ToolsPending, err error) {
 	c := begin()
@@ -4635,7 +4801,7 @@ func (r *ToolsToolbox) Start(tool string, input string, env *Env) (out *ToolsPen
 	f5 = uint32(give(&env.handle))
 	o := c.area(48)
 	f6 = c.keep(o)
-	import155(f0, f1, f2, f3, f4, f5, f6)
+	import160(f0, f1, f2, f3, f4, f5, f6)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4645,18 +4811,18 @@ func (r *ToolsToolbox) Start(tool string, input string, env *Env) (out *ToolsPen
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]pending.subscribe
-func import156(f0 uint32) uint32
+func import161(f0 uint32) uint32
 
 func (r *ToolsPending) Subscribe() *Pollable {
 	c := begin()
 	defer c.end()
 	var f0 uint32
 	f0 = uint32(r.handle)
-	return &Pollable{import156(f0)}
+	return &Pollable{import161(f0)}
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]pending.take
-func import157(f0 uint32, f1 uint32)
+func import162(f0 uint32, f1 uint32)
 
 func (r *ToolsPending) Take() (out string, err error) {
 	c := begin()
@@ -4666,7 +4832,7 @@ func (r *ToolsPending) Take() (out string, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import157(f0, f1)
+	import162(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4676,7 +4842,7 @@ func (r *ToolsPending) Take() (out string, err error) {
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 get
-func import158(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import163(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Tools returns the binding of this name, which must be of stile:capability/tools.
 func (r *Env) Tools(name string) (out *ToolsToolbox, err error) {
@@ -4691,7 +4857,7 @@ func (r *Env) Tools(name string) (out *ToolsToolbox, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import158(f0, f1, f2, f3)
+	import163(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4701,7 +4867,7 @@ func (r *Env) Tools(name string) (out *ToolsToolbox, err error) {
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 put
-func import159(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import164(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutTools gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutTools(name string, toolbox *ToolsToolbox) (err error) {
@@ -4718,7 +4884,7 @@ func (r *Env) PutTools(name string, toolbox *ToolsToolbox) (err error) {
 	f3 = uint32(give(&toolbox.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import159(f0, f1, f2, f3, f4)
+	import164(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4849,12 +5015,12 @@ func storeToolError(c *call, p unsafe.Pointer, v toolError) {
 		c.storeString(unsafe.Add(p, 4), v.Value)
 	case toolErrorInvalidInput:
 		*(*uint8)(p) = 1
-		list160 := c.elements(len(v.Value), 16)
+		list165 := c.elements(len(v.Value), 16)
 		for k, v := range v.Value {
-			p := unsafe.Add(list160, k*16)
+			p := unsafe.Add(list165, k*16)
 			storeToolProblem(c, p, v)
 		}
-		c.storePair(unsafe.Add(p, 4), list160, len(v.Value))
+		c.storePair(unsafe.Add(p, 4), list165, len(v.Value))
 	case toolErrorDenied:
 		*(*uint8)(p) = 2
 		storeDenial(c, unsafe.Add(p, 4), v.Value)

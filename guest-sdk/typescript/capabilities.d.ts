@@ -562,6 +562,32 @@ export namespace Sandbox {
   }
 }
 
+/** Mailboxes of a durable call, to which others deliver messages. */
+export namespace Signals {
+  /**
+   * `data` is JSON. It comes from outside and is not to be trusted; `from` is where, as the host says. `received` is in milliseconds since
+   * 1970-01-01T00:00:00Z.
+   */
+  interface Message {
+    data: string;
+    from: string;
+    received: bigint;
+  }
+  interface Mailboxes {
+    /** Waits for a message in a mailbox, for at most this long. Fails with `unavailable` if the call is not durable. */
+    receive(mailbox: string, milliseconds?: bigint | undefined): Promise<Pending>;
+  }
+  interface Pending {
+    /** Ready once the mailbox has a message, or the time is over. */
+    subscribe(): Promise<void>;
+    /**
+     * The oldest message of the mailbox, which nobody else gets then. None if there is none. Fails with `timed-out` if there is none
+     * and the time is over.
+     */
+    take(): Promise<Message | undefined>;
+  }
+}
+
 /** Finds and calls other tools. */
 export namespace Tools {
   interface Description {

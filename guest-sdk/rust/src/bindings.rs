@@ -20448,6 +20448,808 @@ result43
 }
 }
 }
+/// Mailboxes of a durable call, to which others deliver messages.
+#[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+pub mod signals {
+#[used]
+#[doc(hidden)]
+static __FORCE_SECTION_REF: fn() =
+super::super::super::__link_custom_section_describing_imports;
+use super::super::super::_rt;
+pub type Error = super::super::super::stile::capability::types::Error;
+pub type Env = super::super::super::stile::capability::env::Env;
+pub type Pollable = super::super::super::stile::capability::poll::Pollable;
+/// `data` is JSON. It comes from outside and is not to be trusted; `from` is where, as the host says. `received` is in milliseconds since
+/// 1970-01-01T00:00:00Z.
+#[derive(Clone)]
+pub struct Message {
+pub data: _rt::String,
+pub from: _rt::String,
+pub received: u64,
+}
+impl ::core::fmt::Debug for Message {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+f.debug_struct("Message").field("data", &self.data).field("from", &self.from).field("received", &self.received).finish()
+}
+}
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Mailboxes{
+handle: _rt::Resource<Mailboxes>,
+}
+impl Mailboxes{
+#[doc(hidden)]
+pub unsafe fn from_handle(handle: u32) -> Self {
+Self {
+handle: unsafe { _rt::Resource::from_handle(handle) },
+}
+}
+#[doc(hidden)]
+pub fn take_handle(&self) -> u32 {
+_rt::Resource::take_handle(&self.handle)
+}
+#[doc(hidden)]
+pub fn handle(&self) -> u32 {
+_rt::Resource::handle(&self.handle)
+}
+}
+unsafe impl _rt::WasmResource for Mailboxes{
+#[inline]
+unsafe fn drop(_handle: u32) {
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/signals@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[resource-drop]mailboxes"]
+fn drop(_: i32, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn drop(_: i32, ) { unreachable!() }
+unsafe { drop(_handle as i32); }
+}
+}
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Pending{
+handle: _rt::Resource<Pending>,
+}
+impl Pending{
+#[doc(hidden)]
+pub unsafe fn from_handle(handle: u32) -> Self {
+Self {
+handle: unsafe { _rt::Resource::from_handle(handle) },
+}
+}
+#[doc(hidden)]
+pub fn take_handle(&self) -> u32 {
+_rt::Resource::take_handle(&self.handle)
+}
+#[doc(hidden)]
+pub fn handle(&self) -> u32 {
+_rt::Resource::handle(&self.handle)
+}
+}
+unsafe impl _rt::WasmResource for Pending{
+#[inline]
+unsafe fn drop(_handle: u32) {
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/signals@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[resource-drop]pending"]
+fn drop(_: i32, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn drop(_: i32, ) { unreachable!() }
+unsafe { drop(_handle as i32); }
+}
+}
+impl Mailboxes {
+#[allow(unused_unsafe, clippy::all)]
+/// Waits for a message in a mailbox, for at most this long. Fails with `unavailable` if the call is not durable.
+#[allow(async_fn_in_trait)]
+pub fn receive(&self,mailbox: &str,milliseconds: Option<u64>,) -> Result<Pending,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 16+8*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 16+8*::core::mem::size_of::<*const u8>()]);
+let vec0 = mailbox;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let (result1_0,result1_1,) = match milliseconds {
+Some(e) => (1i32, _rt::as_i64(e)),
+None => {
+(0i32, 0i64)
+},
+};let ptr2 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/signals@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[method]mailboxes.receive"]
+fn wit_import3(_: i32, _: *mut u8, _: usize, _: i32, _: i64, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import3(_: i32, _: *mut u8, _: usize, _: i32, _: i64, _: *mut u8, ) { unreachable!() }
+wit_import3((self).handle() as i32, ptr0.cast_mut(), len0, result1_0, result1_1, ptr2);
+let l4 = i32::from(*ptr2.add(0).cast::<u8>());
+let result45 = match l4 {
+0 => {
+let e = {
+let l5 = *ptr2.add(8).cast::<i32>();
+Pending::from_handle(l5 as u32)
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l6 = i32::from(*ptr2.add(8).cast::<u8>());
+use super::super::super::stile::capability::types::Error as V44;
+let v44 = match l6 {
+0 => {
+let e44 = {
+let l7 = *ptr2.add(16).cast::<*mut u8>();
+let l8 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len9 = l8;
+let bytes9 = _rt::Vec::from_raw_parts(l7.cast(), len9, len9);
+let l10 = *ptr2.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l11 = *ptr2.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len12 = l11;
+let bytes12 = _rt::Vec::from_raw_parts(l10.cast(), len12, len12);
+let l13 = *ptr2.add(16+4*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l14 = *ptr2.add(16+5*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len15 = l14;
+let bytes15 = _rt::Vec::from_raw_parts(l13.cast(), len15, len15);
+let l16 = *ptr2.add(16+6*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l17 = *ptr2.add(16+7*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len18 = l17;
+let bytes18 = _rt::Vec::from_raw_parts(l16.cast(), len18, len18);
+super::super::super::stile::capability::types::Denial{
+binding: _rt::string_lift(bytes9),
+operation: _rt::string_lift(bytes12),
+reason: _rt::string_lift(bytes15),
+remedy: _rt::string_lift(bytes18),
+}
+};
+V44::Denied(e44)
+}
+1 => {
+let e44 = {
+let l19 = *ptr2.add(16).cast::<*mut u8>();
+let l20 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len21 = l20;
+let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
+_rt::string_lift(bytes21)
+};
+V44::Revoked(e44)
+}
+2 => {
+V44::Expired
+}
+3 => {
+let e44 = {
+let l22 = *ptr2.add(16).cast::<*mut u8>();
+let l23 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len24 = l23;
+let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
+_rt::string_lift(bytes24)
+};
+V44::Exhausted(e44)
+}
+4 => {
+V44::TimedOut
+}
+5 => {
+let e44 = {
+let l25 = *ptr2.add(16).cast::<i64>();
+l25 as u64
+};
+V44::TooLarge(e44)
+}
+6 => {
+let e44 = {
+let l26 = *ptr2.add(16).cast::<*mut u8>();
+let l27 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len28 = l27;
+let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
+_rt::string_lift(bytes28)
+};
+V44::NotFound(e44)
+}
+7 => {
+let e44 = {
+let l29 = *ptr2.add(16).cast::<*mut u8>();
+let l30 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len31 = l30;
+let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
+_rt::string_lift(bytes31)
+};
+V44::AlreadyExists(e44)
+}
+8 => {
+let e44 = {
+let l32 = *ptr2.add(16).cast::<*mut u8>();
+let l33 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len34 = l33;
+let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
+_rt::string_lift(bytes34)
+};
+V44::Conflict(e44)
+}
+9 => {
+let e44 = {
+let l35 = *ptr2.add(16).cast::<*mut u8>();
+let l36 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len37 = l36;
+let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
+_rt::string_lift(bytes37)
+};
+V44::Invalid(e44)
+}
+10 => {
+let e44 = {
+let l38 = *ptr2.add(16).cast::<*mut u8>();
+let l39 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len40 = l39;
+let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
+_rt::string_lift(bytes40)
+};
+V44::Unavailable(e44)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e44 = {
+let l41 = *ptr2.add(16).cast::<*mut u8>();
+let l42 = *ptr2.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V44::Interrupted(e44)
+}
+};
+v44
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result45
+}
+}
+}
+impl Pending {
+#[allow(unused_unsafe, clippy::all)]
+/// Ready once the mailbox has a message, or the time is over.
+#[allow(async_fn_in_trait)]
+pub fn subscribe(&self,) -> Pollable{
+unsafe {
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/signals@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[method]pending.subscribe"]
+fn wit_import0(_: i32, ) -> i32;
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import0(_: i32, ) -> i32 { unreachable!() }
+let ret = wit_import0((self).handle() as i32);
+super::super::super::stile::capability::poll::Pollable::from_handle(ret as u32)
+}
+}
+}
+impl Pending {
+#[allow(unused_unsafe, clippy::all)]
+/// The oldest message of the mailbox, which nobody else gets then. None if there is none. Fails with `timed-out` if there is none
+/// and the time is over.
+#[allow(async_fn_in_trait)]
+pub fn take(&self,) -> Result<Option<Message>,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 16+8*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 16+8*::core::mem::size_of::<*const u8>()]);
+let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/signals@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[method]pending.take"]
+fn wit_import1(_: i32, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
+wit_import1((self).handle() as i32, ptr0);
+let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+let result50 = match l2 {
+0 => {
+let e = {
+let l3 = i32::from(*ptr0.add(8).cast::<u8>());
+match l3 {
+0 => None,
+1 => {
+let e = {
+let l4 = *ptr0.add(16).cast::<*mut u8>();
+let l5 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len6 = l5;
+let bytes6 = _rt::Vec::from_raw_parts(l4.cast(), len6, len6);
+let l7 = *ptr0.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l8 = *ptr0.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len9 = l8;
+let bytes9 = _rt::Vec::from_raw_parts(l7.cast(), len9, len9);
+let l10 = *ptr0.add(16+4*::core::mem::size_of::<*const u8>()).cast::<i64>();
+Message{
+data: _rt::string_lift(bytes6),
+from: _rt::string_lift(bytes9),
+received: l10 as u64,
+}
+};
+Some(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+}
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l11 = i32::from(*ptr0.add(8).cast::<u8>());
+use super::super::super::stile::capability::types::Error as V49;
+let v49 = match l11 {
+0 => {
+let e49 = {
+let l12 = *ptr0.add(16).cast::<*mut u8>();
+let l13 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len14 = l13;
+let bytes14 = _rt::Vec::from_raw_parts(l12.cast(), len14, len14);
+let l15 = *ptr0.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l16 = *ptr0.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len17 = l16;
+let bytes17 = _rt::Vec::from_raw_parts(l15.cast(), len17, len17);
+let l18 = *ptr0.add(16+4*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l19 = *ptr0.add(16+5*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len20 = l19;
+let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
+let l21 = *ptr0.add(16+6*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l22 = *ptr0.add(16+7*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len23 = l22;
+let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
+super::super::super::stile::capability::types::Denial{
+binding: _rt::string_lift(bytes14),
+operation: _rt::string_lift(bytes17),
+reason: _rt::string_lift(bytes20),
+remedy: _rt::string_lift(bytes23),
+}
+};
+V49::Denied(e49)
+}
+1 => {
+let e49 = {
+let l24 = *ptr0.add(16).cast::<*mut u8>();
+let l25 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len26 = l25;
+let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
+_rt::string_lift(bytes26)
+};
+V49::Revoked(e49)
+}
+2 => {
+V49::Expired
+}
+3 => {
+let e49 = {
+let l27 = *ptr0.add(16).cast::<*mut u8>();
+let l28 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len29 = l28;
+let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
+_rt::string_lift(bytes29)
+};
+V49::Exhausted(e49)
+}
+4 => {
+V49::TimedOut
+}
+5 => {
+let e49 = {
+let l30 = *ptr0.add(16).cast::<i64>();
+l30 as u64
+};
+V49::TooLarge(e49)
+}
+6 => {
+let e49 = {
+let l31 = *ptr0.add(16).cast::<*mut u8>();
+let l32 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len33 = l32;
+let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
+_rt::string_lift(bytes33)
+};
+V49::NotFound(e49)
+}
+7 => {
+let e49 = {
+let l34 = *ptr0.add(16).cast::<*mut u8>();
+let l35 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len36 = l35;
+let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
+_rt::string_lift(bytes36)
+};
+V49::AlreadyExists(e49)
+}
+8 => {
+let e49 = {
+let l37 = *ptr0.add(16).cast::<*mut u8>();
+let l38 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len39 = l38;
+let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
+_rt::string_lift(bytes39)
+};
+V49::Conflict(e49)
+}
+9 => {
+let e49 = {
+let l40 = *ptr0.add(16).cast::<*mut u8>();
+let l41 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V49::Invalid(e49)
+}
+10 => {
+let e49 = {
+let l43 = *ptr0.add(16).cast::<*mut u8>();
+let l44 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len45 = l44;
+let bytes45 = _rt::Vec::from_raw_parts(l43.cast(), len45, len45);
+_rt::string_lift(bytes45)
+};
+V49::Unavailable(e49)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e49 = {
+let l46 = *ptr0.add(16).cast::<*mut u8>();
+let l47 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len48 = l47;
+let bytes48 = _rt::Vec::from_raw_parts(l46.cast(), len48, len48);
+_rt::string_lift(bytes48)
+};
+V49::Interrupted(e49)
+}
+};
+v49
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result50
+}
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+#[allow(async_fn_in_trait)]
+pub fn get(env: &Env,name: &str,) -> Result<Mailboxes,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 16+8*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 16+8*::core::mem::size_of::<*const u8>()]);
+let vec0 = name;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/signals@0.1.0")]
+unsafe extern "C" {
+#[link_name = "get"]
+fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, ptr1);
+let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+let result44 = match l3 {
+0 => {
+let e = {
+let l4 = *ptr1.add(8).cast::<i32>();
+Mailboxes::from_handle(l4 as u32)
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l5 = i32::from(*ptr1.add(8).cast::<u8>());
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
+0 => {
+let e43 = {
+let l6 = *ptr1.add(16).cast::<*mut u8>();
+let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len8 = l7;
+let bytes8 = _rt::Vec::from_raw_parts(l6.cast(), len8, len8);
+let l9 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l10 = *ptr1.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len11 = l10;
+let bytes11 = _rt::Vec::from_raw_parts(l9.cast(), len11, len11);
+let l12 = *ptr1.add(16+4*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l13 = *ptr1.add(16+5*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len14 = l13;
+let bytes14 = _rt::Vec::from_raw_parts(l12.cast(), len14, len14);
+let l15 = *ptr1.add(16+6*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l16 = *ptr1.add(16+7*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len17 = l16;
+let bytes17 = _rt::Vec::from_raw_parts(l15.cast(), len17, len17);
+super::super::super::stile::capability::types::Denial{
+binding: _rt::string_lift(bytes8),
+operation: _rt::string_lift(bytes11),
+reason: _rt::string_lift(bytes14),
+remedy: _rt::string_lift(bytes17),
+}
+};
+V43::Denied(e43)
+}
+1 => {
+let e43 = {
+let l18 = *ptr1.add(16).cast::<*mut u8>();
+let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len20 = l19;
+let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
+_rt::string_lift(bytes20)
+};
+V43::Revoked(e43)
+}
+2 => {
+V43::Expired
+}
+3 => {
+let e43 = {
+let l21 = *ptr1.add(16).cast::<*mut u8>();
+let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len23 = l22;
+let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
+_rt::string_lift(bytes23)
+};
+V43::Exhausted(e43)
+}
+4 => {
+V43::TimedOut
+}
+5 => {
+let e43 = {
+let l24 = *ptr1.add(16).cast::<i64>();
+l24 as u64
+};
+V43::TooLarge(e43)
+}
+6 => {
+let e43 = {
+let l25 = *ptr1.add(16).cast::<*mut u8>();
+let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len27 = l26;
+let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
+_rt::string_lift(bytes27)
+};
+V43::NotFound(e43)
+}
+7 => {
+let e43 = {
+let l28 = *ptr1.add(16).cast::<*mut u8>();
+let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len30 = l29;
+let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
+_rt::string_lift(bytes30)
+};
+V43::AlreadyExists(e43)
+}
+8 => {
+let e43 = {
+let l31 = *ptr1.add(16).cast::<*mut u8>();
+let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len33 = l32;
+let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
+_rt::string_lift(bytes33)
+};
+V43::Conflict(e43)
+}
+9 => {
+let e43 = {
+let l34 = *ptr1.add(16).cast::<*mut u8>();
+let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len36 = l35;
+let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
+_rt::string_lift(bytes36)
+};
+V43::Invalid(e43)
+}
+10 => {
+let e43 = {
+let l37 = *ptr1.add(16).cast::<*mut u8>();
+let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len39 = l38;
+let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
+_rt::string_lift(bytes39)
+};
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
+}
+};
+v43
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result44
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+#[allow(async_fn_in_trait)]
+pub fn put(env: &Env,name: &str,mailboxes: Mailboxes,) -> Result<(),Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 16+8*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 16+8*::core::mem::size_of::<*const u8>()]);
+let vec0 = name;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/signals@0.1.0")]
+unsafe extern "C" {
+#[link_name = "put"]
+fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
+wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, (&mailboxes).take_handle() as i32, ptr1);
+let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+let result43 = match l3 {
+0 => {
+let e = ();
+Ok(e)
+}
+1 => {
+let e = {
+let l4 = i32::from(*ptr1.add(8).cast::<u8>());
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
+0 => {
+let e42 = {
+let l5 = *ptr1.add(16).cast::<*mut u8>();
+let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len7 = l6;
+let bytes7 = _rt::Vec::from_raw_parts(l5.cast(), len7, len7);
+let l8 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l9 = *ptr1.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len10 = l9;
+let bytes10 = _rt::Vec::from_raw_parts(l8.cast(), len10, len10);
+let l11 = *ptr1.add(16+4*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l12 = *ptr1.add(16+5*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len13 = l12;
+let bytes13 = _rt::Vec::from_raw_parts(l11.cast(), len13, len13);
+let l14 = *ptr1.add(16+6*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l15 = *ptr1.add(16+7*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len16 = l15;
+let bytes16 = _rt::Vec::from_raw_parts(l14.cast(), len16, len16);
+super::super::super::stile::capability::types::Denial{
+binding: _rt::string_lift(bytes7),
+operation: _rt::string_lift(bytes10),
+reason: _rt::string_lift(bytes13),
+remedy: _rt::string_lift(bytes16),
+}
+};
+V42::Denied(e42)
+}
+1 => {
+let e42 = {
+let l17 = *ptr1.add(16).cast::<*mut u8>();
+let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len19 = l18;
+let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
+_rt::string_lift(bytes19)
+};
+V42::Revoked(e42)
+}
+2 => {
+V42::Expired
+}
+3 => {
+let e42 = {
+let l20 = *ptr1.add(16).cast::<*mut u8>();
+let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len22 = l21;
+let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
+_rt::string_lift(bytes22)
+};
+V42::Exhausted(e42)
+}
+4 => {
+V42::TimedOut
+}
+5 => {
+let e42 = {
+let l23 = *ptr1.add(16).cast::<i64>();
+l23 as u64
+};
+V42::TooLarge(e42)
+}
+6 => {
+let e42 = {
+let l24 = *ptr1.add(16).cast::<*mut u8>();
+let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len26 = l25;
+let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
+_rt::string_lift(bytes26)
+};
+V42::NotFound(e42)
+}
+7 => {
+let e42 = {
+let l27 = *ptr1.add(16).cast::<*mut u8>();
+let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len29 = l28;
+let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
+_rt::string_lift(bytes29)
+};
+V42::AlreadyExists(e42)
+}
+8 => {
+let e42 = {
+let l30 = *ptr1.add(16).cast::<*mut u8>();
+let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len32 = l31;
+let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
+_rt::string_lift(bytes32)
+};
+V42::Conflict(e42)
+}
+9 => {
+let e42 = {
+let l33 = *ptr1.add(16).cast::<*mut u8>();
+let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len35 = l34;
+let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
+_rt::string_lift(bytes35)
+};
+V42::Invalid(e42)
+}
+10 => {
+let e42 = {
+let l36 = *ptr1.add(16).cast::<*mut u8>();
+let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len38 = l37;
+let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
+_rt::string_lift(bytes38)
+};
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
+}
+};
+v42
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result43
+}
+}
+}
 }
 }
 #[allow(dead_code, clippy::all)]
@@ -21131,8 +21933,8 @@ pub(crate) use __export_with_everything_impl as export;
 #[unsafe(link_section = "component-type:wit-bindgen:0.46.0:stile:extension@0.1.0:with-everything:encoded world")]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 9923] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xbdL\x01A\x02\x01A%\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 10321] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xcbO\x01A\x02\x01A'\x01\
 B\x0c\x04\0\x08pollable\x03\x01\x01h\0\x01@\x01\x04self\x01\0\x7f\x04\0\x16[meth\
 od]pollable.ready\x01\x02\x01@\x01\x04self\x01\x01\0\x04\0\x16[method]pollable.b\
 lock\x01\x03\x01p\x01\x01py\x01@\x01\x09pollables\x04\0\x05\x04\0\x04poll\x01\x06\
@@ -21347,19 +22149,29 @@ method]toolbox.start\x01\x12\x01h\x09\x01i\x05\x01@\x01\x04self\x13\0\x14\x04\0\
 \0\x14[method]pending.take\x01\x17\x01h\x03\x01i\x08\x01j\x01\x19\x01\x01\x01@\x02\
 \x03env\x18\x04names\0\x1a\x04\0\x03get\x01\x1b\x01j\0\x01\x01\x01@\x03\x03env\x18\
 \x04names\x07toolbox\x19\0\x1c\x04\0\x03put\x01\x1d\x03\0\x1cstile:capability/to\
-ols@0.1.0\x05\x13\x02\x03\0\x01\x06denial\x01B\x17\x02\x03\x02\x01\x14\x04\0\x06\
-denial\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x01r\x04\x09read-only\x7f\
-\x0bdestructive\x7f\x0aidempotent\x7f\x0aopen-world\x7f\x04\0\x0bannotations\x03\
-\0\x04\x01ks\x01r\x05\x04names\x0bdescriptions\x0cinput-schemas\x0doutput-schema\
-\x06\x0bannotations\x05\x04\0\x0adefinition\x03\0\x07\x01r\x02\x04paths\x07messa\
-ges\x04\0\x07problem\x03\0\x09\x01r\x03\x04names\x07messages\x05stacks\x04\0\x07\
-failure\x03\0\x0b\x01p\x0a\x01q\x05\x0cunknown-tool\x01s\0\x0dinvalid-input\x01\x0d\
-\0\x06denied\x01\x01\0\x09exhausted\x01s\0\x06failed\x01\x0c\0\x04\0\x05error\x03\
-\0\x0e\x01p\x08\x01@\0\0\x10\x04\0\x08describe\x01\x11\x01i\x03\x01j\x01s\x01\x0f\
-\x01@\x03\x04tools\x05inputs\x03env\x12\0\x13\x04\0\x04call\x01\x14\x04\0\x1bsti\
-le:extension/tools@0.1.0\x05\x15\x04\0%stile:extension/with-everything@0.1.0\x04\
-\0\x0b\x15\x01\0\x0fwith-everything\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\
-\x0dwit-component\x070.239.0\x10wit-bindgen-rust\x060.46.0";
+ols@0.1.0\x05\x13\x01B\x20\x02\x03\x02\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\
+\x01\x04\x04\0\x03env\x03\0\x02\x02\x03\x02\x01\x07\x04\0\x08pollable\x03\0\x04\x01\
+r\x03\x04datas\x04froms\x08receivedw\x04\0\x07message\x03\0\x06\x04\0\x09mailbox\
+es\x03\x01\x04\0\x07pending\x03\x01\x01h\x08\x01kw\x01i\x09\x01j\x01\x0c\x01\x01\
+\x01@\x03\x04self\x0a\x07mailboxs\x0cmilliseconds\x0b\0\x0d\x04\0\x19[method]mai\
+lboxes.receive\x01\x0e\x01h\x09\x01i\x05\x01@\x01\x04self\x0f\0\x10\x04\0\x19[me\
+thod]pending.subscribe\x01\x11\x01k\x07\x01j\x01\x12\x01\x01\x01@\x01\x04self\x0f\
+\0\x13\x04\0\x14[method]pending.take\x01\x14\x01h\x03\x01i\x08\x01j\x01\x16\x01\x01\
+\x01@\x02\x03env\x15\x04names\0\x17\x04\0\x03get\x01\x18\x01j\0\x01\x01\x01@\x03\
+\x03env\x15\x04names\x09mailboxes\x16\0\x19\x04\0\x03put\x01\x1a\x03\0\x1estile:\
+capability/signals@0.1.0\x05\x14\x02\x03\0\x01\x06denial\x01B\x17\x02\x03\x02\x01\
+\x15\x04\0\x06denial\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x01r\x04\
+\x09read-only\x7f\x0bdestructive\x7f\x0aidempotent\x7f\x0aopen-world\x7f\x04\0\x0b\
+annotations\x03\0\x04\x01ks\x01r\x05\x04names\x0bdescriptions\x0cinput-schemas\x0d\
+output-schema\x06\x0bannotations\x05\x04\0\x0adefinition\x03\0\x07\x01r\x02\x04p\
+aths\x07messages\x04\0\x07problem\x03\0\x09\x01r\x03\x04names\x07messages\x05sta\
+cks\x04\0\x07failure\x03\0\x0b\x01p\x0a\x01q\x05\x0cunknown-tool\x01s\0\x0dinval\
+id-input\x01\x0d\0\x06denied\x01\x01\0\x09exhausted\x01s\0\x06failed\x01\x0c\0\x04\
+\0\x05error\x03\0\x0e\x01p\x08\x01@\0\0\x10\x04\0\x08describe\x01\x11\x01i\x03\x01\
+j\x01s\x01\x0f\x01@\x03\x04tools\x05inputs\x03env\x12\0\x13\x04\0\x04call\x01\x14\
+\x04\0\x1bstile:extension/tools@0.1.0\x05\x16\x04\0%stile:extension/with-everyth\
+ing@0.1.0\x04\0\x0b\x15\x01\0\x0fwith-everything\x03\0\0\0G\x09producers\x01\x0c\
+processed-by\x02\x0dwit-component\x070.239.0\x10wit-bindgen-rust\x060.46.0";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

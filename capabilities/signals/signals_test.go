@@ -1,0 +1,189 @@
+package signals
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/internal/captest"
+	"github.com/stilehost/stile/capability/double"
+	"github.com/stilehost/stile/wit"
+)
+
+func TestMatchesWIT(t *testing.T) {
+	captest.Implements(t, wit.Capability(), Interface, []string{"pending.subscribe", "pending.take"}, reflect.TypeFor[*Mailboxes](), reflect.TypeFor[*Pending]())
+	captest.Implements(t, wit.Capability(), Interface, []string{"mailboxes.receive", "pending.subscribe", "pending.take"}, reflect.TypeFor[*scripted](), reflect.TypeFor[*awaited]())
+}
+
+// box is one mailbox.
+type box struct {
+	messages []abi.Message
+	ready    func()
+}
+
+func (b *box) Take(context.Context, string) (m abi.Message, ok bool, err error) {
+	if len(b.messages) == 0 {
+		return m, false, nil
+	}
+	m, b.messages = b.messages[0], b.messages[1:]
+	return m, true, nil
+}
+
+func (b *box) Watch(_ context.Context, _ string, ready func()) (func(), error) {
+	if b.ready = ready; len(b.messages) > 0 {
+		ready()
+	}
+	return func() { b.ready = nil }, nil
+}
+
+func (b *box) put(text string) {
+	b.messages = append(b.messages, abi.Message{Data: []byte(text), From: "a test", Received: time.UnixMilli(5)})
+	if b.ready != nil {
+		b.ready()
+	}
+}
+
+func receive(t *testing.T, ctx context.Context, timeout *uint64) *Pending {
+	t.Helper()
+	p, err := new(Mailboxes).Receive(ctx, "go", timeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func subscribe(t *testing.T, ctx context.Context, p *Pending) *abi.Pollable {
+	t.Helper()
+	ready, err := p.Subscribe(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ready
+}
+
+func TestReceive(t *testing.T) {
+	b := &box{}
+	ctx := abi.WithMailboxes(t.Context(), b)
+	p := receive(t, ctx, nil)
+	ready := subscribe(t, ctx, p)
+	if m, err := p.Take(ctx); m != nil || err != nil || ready.IsReady() {
+		t.Errorf("got %v, %v", m, err)
+	}
+	b.put(`1`)
+	if m, err := p.Take(ctx); err != nil || !ready.IsReady() || *m != (Message{`1`, "a test", 5}) {
+		t.Errorf("got %v, %v", m, err)
+	}
+	if w, lasts := ready.Lasting(); !lasts || w.Event != "go" || !w.At.IsZero() {
+		t.Errorf("it waits for %+v", w)
+	}
+	if _ = ready.Close(); b.ready != nil {
+		t.Error("it still waits")
+	}
+	b.put(`2`)
+	if !subscribe(t, ctx, p).IsReady() {
+		t.Error("a message that is there is not seen")
+	}
+}
+
+// TestTimeout checks that the time to wait is counted once, however often the call sleeps.
+func TestTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := abi.WithMailboxes(t.Context(), &box{})
+		minute := uint64(60_000)
+		p := receive(t, ctx, &minute)
+		ready := subscribe(t, ctx, p)
+		time.Sleep(40 * time.Second)
+		state, ok := p.Save()
+		w, lasts := ready.Lasting()
+		if !ok || !lasts || !w.At.Equal(time.Now().Add(20*time.Second)) {
+			t.Fatalf("it lasts until %v", w.At)
+		}
+		restored := func(resource string, state []byte) any {
+			v, err := new(Mailboxes).Restore(ctx, resource, state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		again, after := restored("pending", state).(*Pending), restored("pollable", w.State).(*abi.Pollable)
+		time.Sleep(19 * time.Second)
+		if m, err := again.Take(ctx); m != nil || err != nil || after.IsReady() {
+			t.Errorf("got %v, %v", m, err)
+		}
+		time.Sleep(2 * time.Second)
+		if _, err := again.Take(ctx); !errors.Is(err, abi.ErrTimedOut) || !after.IsReady() || !ready.IsReady() {
+			t.Errorf("got %v", err)
+		}
+		if !restored("pollable", w.State).(*abi.Pollable).IsReady() {
+			t.Error("what woke after its time still waits")
+		}
+		huge := ^uint64(0)
+		if w, _ := subscribe(t, ctx, receive(t, ctx, &huge)).Lasting(); !w.At.IsZero() {
+			t.Errorf("it waits until %v", w.At)
+		}
+		for _, state := range []string{"", "{", `{"until":"soon"}`} {
+			if v, err := new(Mailboxes).Restore(ctx, "pending", []byte(state)); err == nil {
+				t.Errorf("%q makes %v", state, v)
+			}
+		}
+	})
+}
+
+func TestRefused(t *testing.T) {
+	if _, err := new(Mailboxes).Receive(t.Context(), "go", nil); !errors.Is(err, abi.ErrUnavailable) {
+		t.Errorf("got %v", err)
+	}
+	ctx := abi.WithMailboxes(t.Context(), &box{})
+	for _, name := range []string{"", "a b", "a:b", "ä", string(make([]byte, 1<<20))} {
+		if _, err := new(Mailboxes).Receive(ctx, name, nil); !errors.Is(err, abi.ErrInvalid) || len(err.Error()) > 1000 {
+			t.Errorf("%.20q: got %v", name, err)
+		}
+	}
+}
+
+func TestDouble(t *testing.T) {
+	test := &double.Test{Path: "tests[0].env.mail", Binding: "mail", Clock: double.NewClock()}
+	var missing string
+	test.Missing = func(_, what, line string) { missing = what + " " + line }
+	opened, err := Rights{}.Double(t.Context(), test, []byte(`{"go": [1, null]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	minute := uint64(60_000)
+	receive := func() *awaited {
+		t.Helper()
+		p, err := opened.(*scripted).Receive(t.Context(), "go", &minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for _, want := range []string{"1", "null"} {
+		p := receive()
+		if ready, err := p.Subscribe(t.Context()); err != nil || !ready.IsReady() {
+			t.Error(err)
+		}
+		if m, err := p.Take(t.Context()); err != nil || m.Data != want {
+			t.Errorf("got %v, %v", m, err)
+		}
+	}
+	p := receive()
+	if ready, err := p.Subscribe(t.Context()); err != nil || ready.IsReady() || !test.Clock.Move() || !ready.IsReady() {
+		t.Error("no time passes", err)
+	}
+	if _, err := p.Take(t.Context()); !errors.Is(err, abi.ErrTimedOut) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := opened.(*scripted).Receive(t.Context(), "other", nil); !errors.Is(err, abi.ErrUnavailable) || missing != `a message in other "other": [{}]` {
+		t.Errorf("got %v; missing is %s", err, missing)
+	}
+	for _, answers := range []string{`[]`, `{"a b": []}`, `{"a": {}}`, `{"a": null}`} {
+		if _, err := (Rights{}).Double(t.Context(), test, []byte(answers)); err == nil {
+			t.Errorf("%s is accepted", answers)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+// The sugar of stile:capability/signals.
+import { wait } from "../../toolchain/prelude/bindings";
+import { milliseconds } from "../../toolchain/prelude/duration";
+import { ask, CapabilityError } from "../../toolchain/prelude/errors";
+import type { Raw } from "../../toolchain/prelude/session";
+
+interface ReceiveOptions {
+  timeout?: number | string;
+}
+
+export default function signals(raw: Raw) {
+  return {
+    receive: async (mailbox: string, { timeout }: ReceiveOptions = {}) => {
+      const most = timeout === undefined ? Infinity : milliseconds(timeout, "receive");
+      const pending: Raw = ask(() => raw.receive(mailbox, most === Infinity ? undefined : BigInt(Math.ceil(Math.min(most, 2 ** 53)))));
+      try {
+        for (;;) {
+          await wait(pending.subscribe());
+          const message = ask(() => pending.take());
+          if (message) return { data: JSON.parse(message.data), from: message.from, received: Number(message.received) };
+        }
+      } catch (error) {
+        if (error instanceof CapabilityError && error.code === "timed-out") return undefined;
+        throw error;
+      } finally {
+        pending.drop();
+      }
+    },
+  };
+}

@@ -1,0 +1,168 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/capabilities/signals"
+	"github.com/stilehost/stile/capabilities/tools"
+	"github.com/stilehost/stile/durable"
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/cache/cachetest"
+)
+
+// TestSignals runs a tool that waits for signals, for as long as it likes, for a time, and twice at once.
+func TestSignals(t *testing.T) {
+	s := newStored(t)
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `
+		const first = await env.signals.receive("approved");
+		const none = await env.signals.receive("never", { timeout: "30 ms" });
+		const both = await Promise.all([env.signals.receive("go"), env.signals.receive("go", { timeout: "3 days" })]);
+		return { first, none: none === undefined, both: both.map((m) => m.data).sort() };`)
+	run, _, err := s.runs.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.runs.Work()
+	s.until(t, run.Name, durable.Asleep)
+	signal := func(mailbox, data string) {
+		t.Helper()
+		if _, err := s.runs.Signal(t.Context(), run.Name, mailbox, durable.Message{Data: []byte(data), From: "a test"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal("approved", `{"by": "ada"}`)
+	for { // it waits for 30 ms, and then for three days
+		r := s.until(t, run.Name, durable.Asleep)
+		if left := time.Until(r.Wake); left > 71*time.Hour && left < 73*time.Hour {
+			break
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	signal("go", `1`)
+	signal("go", `2`)
+	r, err := s.runs.Wait(t.Context(), run.Name)
+	if err != nil || r.State != durable.Done {
+		t.Fatalf("got %s %v, %v", r.State, r.Err(), err)
+	}
+	var received int64
+	if n, err := fmt.Sscanf(string(r.Output), `{"first":{"data":{"by":"ada"},"from":"a test","received":%d},"none":true,"both":[1,2]}`, &received); n != 1 || err != nil || time.Since(time.UnixMilli(received)) > time.Minute {
+		t.Errorf("got %s, %v", r.Output, err)
+	}
+}
+
+// TestSignalsKilled sends signals to runs while the process that works on them is killed again and again. Each run gets each of its signals once, in order.
+func TestSignalsKilled(t *testing.T) {
+	dir := t.TempDir()
+	cacheDir, keyDir := cachetest.Dirs(t)
+	s, err := open(t.Context(), dir, cacheDir, keyDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	const each = 40
+	spec := program(t, s, cacheDir, keyDir, fmt.Sprintf(`
+		const got = [];
+		while (got.length < %d) {
+			const signal = await env.signals.receive("go", { timeout: 40 });
+			if (!signal) continue;
+			got.push(signal.data);
+			await env.store.increment("n", signal.data);
+		}
+		return got.every((n, i) => n === i + 1) ? "in order" : got;`, each))
+	runs := make([]string, 8)
+	for i := range runs {
+		spec.Target = fmt.Sprint("bucket", i)
+		info, _, err := s.runs.Start(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs[i] = info.Name
+	}
+	kills := 0
+	for sent, ended := 0, 0; ended < len(runs); kills++ {
+		kill := worker(t, dir, cacheDir, keyDir)
+		for range 1 + rand.IntN(4) {
+			for _, name := range runs {
+				if sent == each {
+					break
+				}
+				for range 2 { // what sends it is not sure that it came
+					_, err := s.runs.Signal(t.Context(), name, "go", durable.Message{Data: fmt.Append(nil, sent+1), Key: fmt.Sprint(sent)})
+					if err != nil && !errors.As(err, new(*durable.FullError)) {
+						t.Fatal(err)
+					}
+				}
+			}
+			sent = min(sent+1, each)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(200+20*kills))*time.Millisecond)
+		_, _ = s.runs.Wait(ctx, runs[rand.IntN(len(runs))])
+		cancel()
+		kill()
+		ended = 0
+		for _, name := range runs {
+			r, err := s.runs.Get(t.Context(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.State.Final() {
+				ended++
+			}
+		}
+		if kills > 300 {
+			t.Fatalf("%d of %d have ended", ended, len(runs))
+		}
+	}
+	t.Logf("killed %d times", kills)
+	for i, name := range runs {
+		r, err := s.runs.Result(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, err := s.bucket.Bucket(fmt.Sprint("bucket", i)).Get(t.Context(), "n")
+		if string(r.Output) != `"in order"` || err != nil || *value != fmt.Sprint(each*(each+1)/2) {
+			t.Errorf("run %s: %s %s %v; the counter is %v, %v", name, r.State, r.Output, r.Err(), *value, err)
+		}
+	}
+}
+
+// TestInnerCall has a run call a tool that is no run: each of its operations counts, and it receives no signals.
+func TestInnerCall(t *testing.T) {
+	s := newStored(t)
+	inner := program(t, s.shop, s.cacheDir, s.keyDir, `
+		const ns = [await env.store.increment("n", 1), await env.store.increment("n", 1)];
+		try { await env.signals.receive("go"); } catch (e: any) { return [...ns, e.code]; }`)
+	for _, m := range inner.Modules {
+		if _, err := s.host.AddModule(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	component, err := s.host.Load(t.Context(), inner.Component)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = component.Close() }()
+	if s.box, err = tools.New(tools.Options{Resolve: func(string) (tools.Func, error) {
+		return host.Callee{Component: component, Tool: "t", Env: host.Env{"store": s.bucket.Bucket(""), "signals": &signals.Mailboxes{}}}.Start, nil
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `return await env.tools.call("t", {});`)
+	run, _, err := s.runs.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.runs.Work()
+	if r, err := s.runs.Wait(t.Context(), run.Name); err != nil || string(r.Output) != `[1,2,"unavailable"]` {
+		t.Errorf("got %s %s %v, %v", r.State, r.Output, r.Err(), err)
+	}
+}
