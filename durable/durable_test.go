@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -48,6 +49,7 @@ type shop struct {
 	runs   *durable.Runs
 	mail   *mail
 	box    *tools.Toolbox
+	ahead  atomic.Int64 // how far the wall clock is set forward
 }
 
 func open(ctx context.Context, dir, cacheDir, keyDir string, change ...func(*durable.Options)) (*shop, error) {
@@ -61,9 +63,9 @@ func open(ctx context.Context, dir, cacheDir, keyDir string, change ...func(*dur
 	}
 	s := &shop{host: h, bucket: bucket, mail: &mail{}}
 	options := durable.Options{
-		Dir: dir, Key: key, Host: h, Functions: map[string]durable.Function{"lines": durable.Func(lines)}, Idle: 20 * time.Millisecond, Crashes: 1000, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Dir: dir, Key: key, Host: h, Now: s.now, Functions: map[string]durable.Function{"lines": durable.Func(lines)}, Idle: 20 * time.Millisecond, Crashes: 1000, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Request: func(_ context.Context, run durable.Info) (durable.Authority, error) {
-			env := host.Env{"clock": clock.System(), "store": bucket.Bucket(run.Target), "mail": s.mail, "signals": &signals.Mailboxes{}}
+			env := host.Env{"clock": clock.By(s.now), "store": bucket.Bucket(run.Target), "mail": s.mail, "signals": &signals.Mailboxes{Now: s.now}}
 			if s.box != nil {
 				env["tools"] = s.box
 			}
@@ -79,6 +81,12 @@ func open(ctx context.Context, dir, cacheDir, keyDir string, change ...func(*dur
 	}
 	return s, nil
 }
+
+// now is the wall clock.
+func (s *shop) now() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }
+
+// set sets the wall clock to what it would be, and so much more.
+func (s *shop) set(ahead time.Duration) { s.ahead.Store(int64(ahead)) }
 
 func (s *shop) close() error {
 	if err := s.runs.Close(); err != nil {

@@ -51,6 +51,8 @@ type Options struct {
 	// removed, and their keys forgotten. Default 10,000 runs and 256 MiB.
 	MaxEnded      int
 	MaxEndedBytes int64
+	// Now is the wall clock, by which runs sleep and end. Default [time.Now].
+	Now func() time.Time
 	// Logger receives what is not reported to anybody. Default: nothing is logged.
 	Logger *slog.Logger
 }
@@ -107,6 +109,9 @@ type Runs struct {
 func Open(ctx context.Context, o Options) (*Runs, error) {
 	o.MaxEnded, o.MaxEndedBytes = cmp.Or(o.MaxEnded, 10_000), cmp.Or(o.MaxEndedBytes, 256<<20)
 	o.Live, o.Idle, o.Crashes = cmp.Or(o.Live, 100), cmp.Or(o.Idle, time.Second), cmp.Or(o.Crashes, 5)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -123,7 +128,7 @@ func Open(ctx context.Context, o Options) (*Runs, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	r := &Runs{
-		o: o, db: db, sealer: s, owner: holder.Name, holder: holder, log: o.Logger, now: time.Now, poke: make(chan struct{}, 1), untidy: make(chan struct{}, 1),
+		o: o, db: db, sealer: s, owner: holder.Name, holder: holder, log: o.Logger, now: o.Now, poke: make(chan struct{}, 1), untidy: make(chan struct{}, 1),
 		active: map[int64]*active{}, changed: make(chan struct{}), codes: map[string]*code{}, watches: map[watched]map[*watch]struct{}{},
 	}
 	r.functions = slices.AppendSeq([]string{}, maps.Keys(o.Functions))

@@ -166,3 +166,46 @@ func TestInnerCall(t *testing.T) {
 		t.Errorf("got %s %s %v, %v", r.State, r.Output, r.Err(), err)
 	}
 }
+
+// TestClockSet sets the machine's clock forward and back by days while runs sleep. They wake by what it says.
+func TestClockSet(t *testing.T) {
+	s := newStored(t)
+	start := time.Now()
+	s.set(0)
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `
+		if (input.until) await env.clock.sleep(input.until);
+		else await env.signals.receive("go", { timeout: "3 days" });
+		return env.clock.now();`)
+	const day = 24 * time.Hour
+	var runs []string
+	for _, input := range []string{`{"until": "3 days"}`, fmt.Sprintf(`{"until": %q}`, start.Add(3*day).UTC().Format(time.RFC3339)), `{}`} {
+		spec.Input = []byte(input)
+		run, _, err := s.runs.Start(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, run.Name)
+	}
+	s.runs.Work()
+	asleep := func(want bool) {
+		t.Helper()
+		for _, name := range runs {
+			if r := s.until(t, name, durable.Asleep); (r.Wake.Sub(start) > 2*day) != want {
+				t.Errorf("it sleeps until %v", r.Wake)
+			}
+		}
+	}
+	asleep(true)
+	s.set(-5 * day)
+	asleep(true)
+	s.set(2 * day)
+	asleep(true)
+	s.set(3*day + time.Minute)
+	for _, name := range runs {
+		r, err := s.runs.Wait(t.Context(), name)
+		var ended int64
+		if _, scanned := fmt.Sscan(string(r.Output), &ended); err != nil || scanned != nil || time.UnixMilli(ended).Sub(start) < 3*day {
+			t.Errorf("got %s %s %v, %v", r.State, r.Output, r.Err(), err)
+		}
+	}
+}

@@ -31,7 +31,7 @@ var uses = map[string]string{
 	"c.monotonic": `env.c.monotonic()`,
 	"vars":        `env.vars`,
 	"l.progress":  `env.l.progress(1, 2, "half")`,
-	"c.sleep":     `await env.c.sleep(1)`,
+	"c.sleep":     `await env.c.sleep(1); await env.c.sleep(new Date(0))`,
 
 	"x.run":    `await env.x.run("echo a")`,
 	"x.start":  `const started = env.x.start("echo a; sleep 9"); for await (const _ of started) started.stop(); await started.result`,

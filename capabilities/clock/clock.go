@@ -18,10 +18,14 @@ const Interface = "stile:capability/clock@0.1.0"
 // Clock is the right to know the time. It is immutable and safe for concurrent use.
 type Clock struct {
 	fixed *time.Time
+	now   func() time.Time
 }
 
 // System returns the clock of this machine.
-func System() *Clock { return &Clock{} }
+func System() *Clock { return By(time.Now) }
+
+// By returns a clock whose time is that of now, which is called for each question. Waits take as long as with [System].
+func By(now func() time.Time) *Clock { return &Clock{now: now} }
 
 // Fixed returns a clock that stands still at t. Monotonic time stays 0, and every wait ends at once.
 func Fixed(t time.Time) *Clock { return &Clock{fixed: &t} }
@@ -34,18 +38,19 @@ func (*Clock) Quick() []string { return []string{"get"} }
 
 // Open implements [abi.Opener]; the value is a [*Running].
 func (c *Clock) Open(context.Context) (any, error) {
-	return &Running{fixed: c.fixed, start: time.Now(), timers: map[*time.Timer]struct{}{}}, nil
+	return &Running{fixed: c.fixed, now: c.now, start: time.Now(), timers: map[*time.Timer]struct{}{}}, nil
 }
 
 // Reopen implements [abi.Reopener]: monotonic time goes on.
 func (c *Clock) Reopen(_ context.Context, state []byte) (any, error) {
-	r := &Running{fixed: c.fixed, start: time.Now(), timers: map[*time.Timer]struct{}{}}
+	r := &Running{fixed: c.fixed, now: c.now, start: time.Now(), timers: map[*time.Timer]struct{}{}}
 	return r, r.start.UnmarshalText(state)
 }
 
 // Running is the clock of one call. It is safe for concurrent use. The caller of Open closes it.
 type Running struct {
 	fixed *time.Time
+	now   func() time.Time // nil if fixed
 	start time.Time
 
 	mu     sync.Mutex
@@ -70,16 +75,18 @@ func (r *Running) Restore(ctx context.Context, _ string, state []byte) (any, err
 	if err := at.UnmarshalText(state); err != nil {
 		return nil, err
 	}
-	return r.Subscribe(ctx, uint64(max(0, time.Until(at))))
+	if r.fixed != nil {
+		return abi.Ready(), nil
+	}
+	return r.Subscribe(ctx, uint64(max(0, at.Sub(r.now().Round(0))))) // by the wall clock
 }
 
 // Now returns milliseconds since 1970-01-01T00:00:00Z, and 0 before that.
 func (r *Running) Now(context.Context) uint64 {
-	now := time.Now()
 	if r.fixed != nil {
-		now = *r.fixed
+		return uint64(max(r.fixed.UnixMilli(), 0))
 	}
-	return uint64(max(now.UnixMilli(), 0))
+	return uint64(max(r.now().UnixMilli(), 0))
 }
 
 // Monotonic returns nanoseconds since the clock was opened.
@@ -123,7 +130,7 @@ func (r *Running) Subscribe(_ context.Context, nanoseconds uint64) (*abi.Pollabl
 		}
 	})
 	r.timers[t] = struct{}{}
-	at := time.Now().Add(time.Duration(nanoseconds)).UTC().Round(0)
+	at := r.now().Add(time.Duration(nanoseconds)).UTC().Round(0)
 	state, _ := at.MarshalText()
 	return ready.Lasts(abi.Wait{At: at, State: state}), nil
 }

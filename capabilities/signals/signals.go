@@ -16,8 +16,18 @@ import (
 // Interface is the WIT interface that this package implements, in wit/deps/capability/signals.wit.
 const Interface = "stile:capability/signals@0.1.0"
 
-// Mailboxes is the right to receive messages. It is immutable and safe for concurrent use.
-type Mailboxes struct{}
+// Mailboxes is the right to receive messages. Do not change it once it is in use. It is safe for concurrent use.
+type Mailboxes struct {
+	// Now is the wall clock, by which timeouts are counted. Default [time.Now].
+	Now func() time.Time
+}
+
+func (m *Mailboxes) now() time.Time {
+	if m.Now == nil {
+		return time.Now().Round(0)
+	}
+	return m.Now().Round(0)
+}
 
 // Interface implements [abi.Capability].
 func (*Mailboxes) Interface() string { return Interface }
@@ -29,16 +39,16 @@ func (*Mailboxes) Quick() []string { return []string{"get", "mailboxes.receive"}
 func (*Mailboxes) Repeat(string, []abi.Value) abi.Repeat { return abi.Reads }
 
 // Receive begins to wait for a message, at most so many milliseconds. The error is [abi.ErrUnavailable] if the call is not durable, and [abi.ErrInvalid] for a name that no mailbox can have.
-func (*Mailboxes) Receive(ctx context.Context, mailbox string, milliseconds *uint64) (*Pending, error) {
+func (m *Mailboxes) Receive(ctx context.Context, mailbox string, milliseconds *uint64) (*Pending, error) {
 	switch {
 	case abi.MailboxesOf(ctx) == nil:
 		return nil, abi.Errorf(abi.CodeUnavailable, "this call is not durable, so nobody can send it a signal; start it with --durable")
 	case !abi.IsMailbox(mailbox):
 		return nil, errName(mailbox)
 	}
-	p := &Pending{mailbox: mailbox}
+	p := &Pending{of: m, mailbox: mailbox}
 	if milliseconds != nil && *milliseconds <= uint64(math.MaxInt64/time.Millisecond) { // more is longer than any run
-		p.until = time.Now().Add(time.Duration(*milliseconds) * time.Millisecond).UTC().Round(0) // by the wall clock
+		p.until = m.now().Add(time.Duration(*milliseconds) * time.Millisecond).UTC()
 	}
 	return p, nil
 }
@@ -48,12 +58,12 @@ func errName(mailbox string) error {
 }
 
 // Restore implements [abi.Restorer].
-func (*Mailboxes) Restore(ctx context.Context, resource string, state []byte) (any, error) {
+func (m *Mailboxes) Restore(ctx context.Context, resource string, state []byte) (any, error) {
 	var s saved
 	if err := json.Unmarshal(state, &s); err != nil {
 		return nil, fmt.Errorf("restore what waits for a signal: %w", err)
 	}
-	p := &Pending{mailbox: s.Mailbox, until: s.Until}
+	p := &Pending{of: m, mailbox: s.Mailbox, until: s.Until}
 	if resource == "pollable" {
 		return p.Subscribe(ctx)
 	}
@@ -69,6 +79,7 @@ type Message struct {
 
 // Pending is a wait for a message: the resource `pending`. It is immutable and safe for concurrent use.
 type Pending struct {
+	of      *Mailboxes
 	mailbox string
 	until   time.Time // zero for ever
 }
@@ -93,7 +104,7 @@ func (p *Pending) Save() (state []byte, ok bool) {
 	return state, err == nil
 }
 
-func (p *Pending) over() bool { return !p.until.IsZero() && !time.Now().Round(0).Before(p.until) }
+func (p *Pending) over() bool { return !p.until.IsZero() && !p.of.now().Before(p.until) }
 
 // Subscribe returns a pollable that is ready once the mailbox has a message, or the time is over.
 func (p *Pending) Subscribe(ctx context.Context) (*abi.Pollable, error) {
@@ -120,7 +131,7 @@ func (p *Pending) Subscribe(ctx context.Context) (*abi.Pollable, error) {
 	}
 	stop = end
 	if !p.until.IsZero() {
-		timer = time.AfterFunc(time.Until(p.until), ready.SetReady)
+		timer = time.AfterFunc(p.until.Sub(p.of.now()), ready.SetReady)
 	}
 	return ready, nil
 }

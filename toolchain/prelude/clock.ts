@@ -5,7 +5,7 @@ import { ambient, type Raw } from "./session";
 
 /** Waits, at most as long as a WIT u64 of nanoseconds allows. */
 export function pause(raw: Raw, milliseconds: number): Promise<void> {
-  const nanoseconds = BigInt.asUintN(64, BigInt(Math.round(Math.min(Math.max(milliseconds, 0) || 0, 2 ** 31) * 1e6)));
+  const nanoseconds = BigInt.asUintN(64, BigInt(Math.round(Math.min(Math.max(milliseconds, 0) || 0, 9.2e12) * 1e6)));
   return wait(raw.subscribe(nanoseconds));
 }
 
