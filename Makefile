@@ -104,7 +104,7 @@ test-embed: ## vet and test the example program that embeds Stile (a separate mo
 # The examples' compiler also checks the prelude.
 test-types: ## check the types of the TypeScript examples, the SDK and the prelude
 	cd examples && npm ci --ignore-scripts --no-audit --no-fund
-	cd examples && npx --no-install tsc -p . && npx --no-install tsc -p embed && npx --no-install tsc -p notes && npx --no-install tsc -p ../toolchain/prelude && npx --no-install tsc -p ../ladder
+	cd examples && npx --no-install tsc -p . && npx --no-install tsc -p embed && npx --no-install tsc -p notes && npx --no-install tsc -p durable && npx --no-install tsc -p ../toolchain/prelude && npx --no-install tsc -p ../ladder
 	.ci/packed-types
 
 test-rust: ## test the SDK for Rust and its documentation; its guests are tested with the Go tests
