@@ -2,6 +2,10 @@ package abi
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"time"
 )
 
@@ -67,6 +71,15 @@ type Wait struct {
 type Once struct {
 	Run      string
 	Sequence uint64
+	// Secret is the run's, for [Once.Key].
+	Secret string
+}
+
+// Key is a name of the operation for others, such as the server that a request goes to. Nobody who does not know the secret can tell it.
+func (o Once) Key() string {
+	h := hmac.New(sha256.New, []byte(o.Secret))
+	_, _ = fmt.Fprintf(h, "stile once\x00%s\x00%d", o.Run, o.Sequence) // it never fails
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 type onceKey struct{}

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/base32"
 	"encoding/json"
@@ -80,6 +82,7 @@ type Runs struct {
 	db     *sqlite.DB
 	sealer *sealer
 	owner  string // the name of holder
+	secret string // of [abi.Once.Key]
 	holder *lease.Holder
 	log    *slog.Logger
 	now    func() time.Time
@@ -135,6 +138,9 @@ func Open(ctx context.Context, o Options) (*Runs, error) {
 	if o.Host != nil {
 		r.functions = append(r.functions, "")
 	}
+	mac := hmac.New(sha256.New, o.Key)
+	_, _ = mac.Write([]byte("stile runs: keys of operations")) // it never fails
+	r.secret = string(mac.Sum(nil))
 	r.writer.runs = r
 	r.base = context.WithoutCancel(ctx)
 	r.ctx, r.cancel = context.WithCancel(r.base)

@@ -453,7 +453,7 @@ func (r *Runs) begin(a *active, w row) {
 		component, authority, err = r.prepare(ctx, w, s)
 	}
 	if err == nil {
-		authority.Request.Durable = &host.Durable{Run: w.name, First: firstOf(a.attempt), Journal: a.journal, Mailboxes: mailboxes{a}, Idle: r.o.Idle, State: state, Log: entries}
+		authority.Request.Durable = &host.Durable{Run: w.name, Secret: r.secret, First: firstOf(a.attempt), Journal: a.journal, Mailboxes: mailboxes{a}, Idle: r.o.Idle, State: state, Log: entries}
 		r.all.Add(1)
 		under := authority.Context
 		if under == nil {

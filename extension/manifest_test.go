@@ -240,7 +240,7 @@ var refused = []struct{ name, text, want string }{
 
 	{"a rule without host", with(`"bindings": {"a": {"http": [{"path": "/x"}]}}`), `line 2, column 29: bindings.a.http[0]: the field "host" is missing; write ` + exampleRule},
 	{"no rules", with(`"bindings": {"a": {"http": []}}`), `line 2, column 28: bindings.a.http: the list is empty; write [{"host": "api.example.com"}]`},
-	{"addresses", with(`"bindings": {"a": {"http": [{"host": "x.com", "addresses": ["10.0.0.0/8"]}]}}`), `line 2, column 47: bindings.a.http[0].addresses: there is no such field; write one of scheme, host, port, methods, path, headers, credential, as, maxResponse`},
+	{"addresses", with(`"bindings": {"a": {"http": [{"host": "x.com", "addresses": ["10.0.0.0/8"]}]}}`), `line 2, column 47: bindings.a.http[0].addresses: there is no such field; write one of scheme, host, port, methods, path, headers, credential, as, idempotency, maxResponse`},
 	{"a credential that is no name", with(`"bindings": {"a": {"http": [{"host": "x.com", "credential": "ghp_ABC"}]}}`), `line 2, column 61: bindings.a.http[0].credential: http rule: credential is not a name of a-z, 0-9, - and _; write the name of a secret, like "github-token"`},
 	{"a credential in an unknown place", with(`"bindings": {"a": {"http": [{"host": "x.com", "credential": "a", "as": "cookie"}]}}`), `line 2, column 72: bindings.a.http[0].as: http rule: as is not bearer, basic, header:NAME or query:NAME; write "bearer", "basic", "header:NAME" or "query:NAME", beside a credential`},
 	{"a credential for any host", with(`"bindings": {"a": {"http": [{"scheme": "https", "host": "*", "port": 443, "credential": "a"}]}}`), `line 2, column 29: bindings.a.http[0]: http rule: a credential needs a rule that names its host; write ` + exampleRule},

@@ -128,7 +128,7 @@ func TestParseSpecsRefuses(t *testing.T) {
 		{[]string{"a=kv:x,rw"}, `binding "a=kv:x,rw": a bucket has no option "rw"; write kv:NAME`},
 		{[]string{"a=kv:a/b"}, `binding "a=kv:a/b": "a/b" cannot name a bucket, a-z, 0-9, "_" and "-" can; write kv:NAME`},
 		{[]string{"a=http"}, `binding "a=http": http rule "": it does not start with https:// or http://; write ` + exampleHTTP},
-		{[]string{"a=http:https://x.com,method=GET"}, `binding "a=http:https://x.com,method=GET": http rule "https://x.com,method=GET": unknown option "method"; the options are methods, headers, credential, as, max-response and addresses; write ` + exampleHTTP},
+		{[]string{"a=http:https://x.com,method=GET"}, `binding "a=http:https://x.com,method=GET": http rule "https://x.com,method=GET": unknown option "method"; the options are methods, headers, credential, as, idempotency, max-response and addresses; write ` + exampleHTTP},
 		{[]string{"a.b=kv:x"}, `binding "a.b=kv:x": no binding "a" gives tools that could have it; write a=tools:FILE beside it`},
 		{[]string{"a=kv:x", "a.b=kv:x"}, `binding "a.b=kv:x": no binding "a" gives tools that could have it; write a=tools:FILE beside it`},
 		{[]string{"a=tools:x", "a.b.c=kv:x"}, `binding "a.b.c=kv:x": no binding "a.b" gives tools that could have it; write a.b=tools:FILE beside it`},

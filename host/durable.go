@@ -13,6 +13,8 @@ import (
 type Durable struct {
 	// Run names the call in every process: see [abi.Once].
 	Run string
+	// Secret is for [abi.Once.Key]: the same in every process, and known to nobody else.
+	Secret string
 	// First is the number of the call's first operation, for a run that begins again: see [abi.Once]. It stays the same when the call goes on.
 	First uint64
 	// Journal keeps the log.

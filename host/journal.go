@@ -25,6 +25,7 @@ const (
 	entryWhole = iota
 	entryBegun
 	entryAnswer
+	entryRepeats // it begins, and may be made again
 )
 
 // maxEntry bounds an entry. An answer passes through the guest's memory, of which it takes a part.
@@ -44,6 +45,7 @@ type repeated struct {
 	op      *operation
 	binding string
 	args    []abi.Value
+	once    abi.Once
 }
 
 // entry is an entry of the log.
@@ -53,6 +55,8 @@ type entry struct {
 	args   []byte // with their kind, as in a recording
 	answer []byte
 	states [][]byte // of the handles in the answer; nil where there is none
+	// repeats is set if the operation could be made again when it began. Whether it could today says nothing about what it did then.
+	repeats bool
 }
 
 // newEntry begins an entry.
@@ -75,21 +79,27 @@ func (c *call) journaled(op *operation, binding string, args []abi.Value) (abi.V
 	j := c.journal
 	repeat := c.repeat(op, args)
 	e := newEntry(entryBegun)
+	if repeat == abi.Repeats {
+		e.buf[0] = entryRepeats
+	}
 	e.called(op, args)
 	if e.full {
 		return nil, exceeded("bytes", printable.Size(maxEntry))
 	}
-	j.once = abi.Once{Run: j.Run, Sequence: j.sequence}
+	j.once = abi.Once{Run: j.Run, Sequence: j.sequence, Secret: j.Secret}
 	begun := false
 	if len(j.rest) > 0 {
 		logged, err := j.next(e.buf)
 		if err != nil {
 			return nil, err
 		}
-		if logged.kind != entryBegun {
+		if logged.kind != entryBegun && logged.kind != entryRepeats {
 			return c.answered(op, repeat, binding, args, logged)
 		}
 		begun = true
+		if logged.kind == entryBegun && repeat == abi.Repeats {
+			repeat = abi.Interrupts
+		}
 	}
 	j.sequence++
 	switch {
@@ -218,7 +228,8 @@ func (j *journal) next(called []byte) (entry, error) {
 		return e, &PartedError{Operation: j.sequence + 1 - j.First, Expected: e.text(), Got: got.text()}
 	}
 	j.rest = j.rest[1:]
-	if e.kind == entryBegun && len(j.rest) > 0 {
+	e.repeats = e.kind == entryRepeats
+	if (e.kind == entryBegun || e.repeats) && len(j.rest) > 0 {
 		answer, err := readLogged(j.rest[0])
 		if err != nil {
 			return e, err
@@ -242,13 +253,13 @@ func (e entry) text() string {
 // readLogged reads an entry. Its parts point into it.
 func readLogged(b []byte) (e entry, err error) {
 	d := &decoder{rest: b}
-	e.kind = int(d.number(entryAnswer))
+	e.kind = int(d.number(entryRepeats))
 	if e.kind != entryAnswer {
 		e.name = lineOf(d.text(), 2*maxName)
 		kind := d.number(argsDigest)
 		e.args = append([]byte{byte(kind)}, d.sized()...)
 	}
-	if e.kind != entryBegun {
+	if e.kind != entryBegun && e.kind != entryRepeats {
 		e.answer = d.sized()
 		for len(d.rest) > 0 {
 			e.states = append(e.states, d.bytes())
@@ -287,7 +298,10 @@ func (c *call) answered(op *operation, repeat abi.Repeat, binding string, args [
 		return answer, c.derive(op, repeat, binding, args, answer, reps, resources)
 	}
 	lease := c.lease
-	again := c.repeats(op, repeat, binding, args)
+	var again *repeated
+	if logged.repeats && repeat == abi.Repeats {
+		again = c.repeats(op, binding, args)
+	}
 	c.touch(op, args)
 	c.consume(op, args)
 	for i, rep := range reps {
@@ -305,11 +319,11 @@ func (c *call) answered(op *operation, repeat abi.Repeat, binding string, args [
 }
 
 // repeats returns an operation that may be made again for the handle that it returned, or nil.
-func (c *call) repeats(op *operation, repeat abi.Repeat, binding string, args []abi.Value) *repeated {
-	if repeat != abi.Repeats || op.takes && op.hasOwn(args) {
+func (c *call) repeats(op *operation, binding string, args []abi.Value) *repeated {
+	if op.takes && op.hasOwn(args) {
 		return nil
 	}
-	return &repeated{op, binding, args}
+	return &repeated{op, binding, args, c.journal.once}
 }
 
 // eachArgument visits the handles among arguments, until visit fails.
@@ -350,8 +364,9 @@ func (c *call) makeLate(h *handle) error {
 	if self := c.handles.open[r.args[0].(abi.Rep)]; self == nil || self == h || self.dead != nil {
 		return nil
 	}
-	was := c.lease
-	defer func() { c.lease = was }()
+	was, once := c.lease, c.journal.once
+	defer func() { c.lease, c.journal.once = was, once }()
+	c.journal.once = r.once
 	var err error
 	if _, c.lease, err = c.authorise(r.op, r.args); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -164,6 +165,67 @@ func TestDurable(t *testing.T) {
 
 // TestDurableRequests kills calls that send requests. A request that changes nothing is sent again; one that may have come about is reported, and not sent
 // again.
+func TestDurableKeys(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	bodies, orders := map[string]string{}, 0 // by key
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		key := r.Header.Get("Idempotency-Key")
+		body, _ := io.ReadAll(r.Body)
+		switch was, known := bodies[key]; {
+		case len(key) != 32:
+			t.Errorf("the key is %q", key)
+		case known && was != string(body):
+			t.Errorf("the key %s has the bodies %q and %q", key, was, body)
+		case !known:
+			bodies[key] = string(body)
+			orders++
+		}
+		_, _ = w.Write(body)
+	}))
+	t.Cleanup(server.Close)
+	rule, err := httpcap.ParseRule(server.URL + ",methods=POST,idempotency=Idempotency-Key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	web, err := httpcap.New(httpcap.Options{Rules: []httpcap.Rule{rule}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := tool("", `
+		const got: string[] = [];
+		try { await env.web.fetch(input.url, { method: "POST", headers: { "idempotency-key": "mine" } }); got.push("set"); } catch (e: any) { if (e.code !== "denied" && e.code !== "interrupted") throw e; }
+		for (const body of ["a", "b", "c"]) {
+			const r = await env.web.fetch(input.url, { method: "POST", body });
+			got.push(await r.text());
+			await env.clock.sleep(10);
+		}
+		return got.join("");`)
+	hosts := make([]*host.Component, 2)
+	for i := range hosts {
+		_, tools := newToolchain(t, host.Options{})
+		hosts[i] = build(t, tools, s)
+	}
+	input := []byte(`{"url":"` + server.URL + `/x"}`)
+	lost := 0 // answers that the tool could not read, because the process ended in their middle
+	for kill := 0; ; kill++ {
+		before := orders
+		r, _, killed := lives(t, hosts, kill, host.Request{Tool: "t", Input: input, Env: host.Env{"web": web, "clock": clock.System()}})
+		if string(r.Output) != `"abc"` {
+			t.Errorf("killed at %d: it returned %s", kill, r.Output)
+			lost++
+		}
+		if made := orders - before; made != 3 {
+			t.Errorf("killed at %d: the server has %d orders", kill, made)
+		}
+		if !killed {
+			break
+		}
+	}
+}
+
 func TestDurableRequests(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -3,14 +3,15 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -44,7 +45,7 @@ export default extension({ tools: {
 } });`
 
 func main() {
-	sleeping := flag.Int("sleeping", 10_000, "how many runs sleep")
+	sleeping := flag.Int("sleeping", 100_000, "how many runs sleep")
 	waking := flag.Int("waking", 1000, "how many of them wake at once")
 	out := flag.String("out", "", "file for the figures, as JSON")
 	flag.Parse()
@@ -147,6 +148,7 @@ func run(ctx context.Context, sleeping, waking int, out string) (err error) {
 		b.operations,
 		func(ctx context.Context, f map[string]float64) error { return b.sleep(ctx, f, sleeping) },
 		func(ctx context.Context, f map[string]float64) error { return b.wake(ctx, f, waking) },
+		nodes,
 	} {
 		if err := measure(ctx, figures); err != nil {
 			return errors.Join(err, b.runs.Close()) //nolint:contextcheck // it takes none
@@ -248,28 +250,29 @@ func (b *bench) operations(ctx context.Context, figures map[string]float64) erro
 // sleep measures what sleeping runs take.
 func (b *bench) sleep(ctx context.Context, figures map[string]float64, n int) error {
 	before, file := resident(), b.size()
+	names := make([]string, n)
 	until := time.Now().Add(24 * time.Hour).UnixMilli()
 	began := time.Now()
-	for range n {
-		if _, err := b.start(ctx, "wait", map[string]int64{"until": until}); err != nil {
+	for i := range names {
+		var err error
+		if names[i], err = b.start(ctx, "wait", map[string]int64{"until": until}); err != nil {
 			return err
 		}
 	}
-	for asleep := 0; asleep < n; {
-		list, err := b.runs.List(ctx, "", n)
-		if err != nil {
-			return err
-		}
-		asleep = 0
-		for _, r := range list {
-			if r.State.Final() {
-				return fmt.Errorf("run %s is %s: %s", r.Name, r.State, r.Reason)
+	for _, name := range names {
+		for {
+			r, err := b.runs.Get(ctx, name)
+			if err != nil {
+				return err
 			}
 			if r.State == durable.Asleep {
-				asleep++
+				break
 			}
+			if r.State.Final() {
+				return fmt.Errorf("run %s is %s: %s", name, r.State, r.Reason)
+			}
+			time.Sleep(time.Millisecond)
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
 	figures["sleeping runs"] = float64(n)
 	figures["milliseconds to start one and put it to sleep"] = time.Since(began).Seconds() * 1000 / float64(n)
@@ -283,7 +286,16 @@ func (b *bench) sleep(ctx context.Context, figures map[string]float64, n int) er
 	}
 	b.runs.Work()
 	figures["milliseconds to open a store of them"] = time.Since(began).Seconds() * 1000
-	figures["MB of memory for all of them"] = float64(resident()-before) / 1e6
+	name, err := b.start(ctx, "work", map[string]int{"reads": 1, "writes": 1})
+	if err != nil {
+		return err
+	}
+	if r, err := b.runs.Wait(ctx, name); err != nil || r.Err() != nil {
+		return errors.Join(err, r.Err())
+	}
+	figures["milliseconds until a new run has ended there"] = time.Since(began).Seconds() * 1000
+	time.Sleep(3 * time.Second) // it has looked for what to do a few times
+	figures["MB of resident memory for all of them"] = float64(resident()-before) / 1e6
 	return nil
 }
 
@@ -357,10 +369,62 @@ func (b *bench) size() (n int64) {
 	return n
 }
 
-// resident is the memory that Go has in use.
+// resident is the memory of this process, after Go has given back what it can.
 func resident() int64 {
 	debug.FreeOSMemory()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc + m.StackInuse)
+	return kilobytes("/proc/self/status", "VmRSS:")
+}
+
+// kilobytes reads a field of a file of the system, in bytes.
+func kilobytes(file, field string) int64 {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), field)
+	var n int64
+	_, _ = fmt.Sscan(rest, &n)
+	return n << 10
+}
+
+// nodes measures what waiting processes of Node.js take, each with its share of what they share.
+func nodes(ctx context.Context, figures map[string]float64) error {
+	const n = 20
+	ctx, cancel := context.WithCancel(ctx)
+	var all []*exec.Cmd
+	defer func() {
+		cancel()
+		for _, c := range all {
+			_ = c.Wait()
+		}
+	}()
+	total := func(count int) (sum int64, err error) {
+		for len(all) < count {
+			c := exec.CommandContext(ctx, "node", "-e", `const notes = Array.from({ length: 10 }, (_, i) => ({ title: "note " + i })); setTimeout(() => console.log(notes.length), 1e9); console.log("waits")`)
+			c.Env = []string{"PATH=" + os.Getenv("PATH")}
+			out, err := c.StdoutPipe()
+			if err != nil {
+				return 0, err
+			}
+			if err := c.Start(); err != nil {
+				return 0, err
+			}
+			all = append(all, c)
+			if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+				return 0, err
+			}
+		}
+		time.Sleep(time.Second)
+		for _, c := range all {
+			sum += kilobytes(fmt.Sprintf("/proc/%d/smaps_rollup", c.Process.Pid), "\nPss:")
+		}
+		return sum, nil
+	}
+	few, err := total(4)
+	if err != nil {
+		return err
+	}
+	many, err := total(n)
+	figures["MB of a waiting process of Node.js"] = float64(many-few) / float64(n-4) / 1e6
+	return err
 }

@@ -131,6 +131,8 @@ func (c *compiled) allowsHost(t *target) bool {
 
 func (c *compiled) allowsHeader(name string) bool {
 	switch {
+	case c.Idempotency != "" && name == c.Idempotency:
+		return false
 	case slices.Contains(c.Headers, name):
 		return true
 	case c.Credential != "" && (name == c.placement.header || name == "range" || name == "if-range"):

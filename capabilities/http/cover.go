@@ -139,10 +139,17 @@ func (c *compiled) headersInside(other *compiled) bool {
 			return false
 		}
 	}
-	if other.Credential == "" {
-		return true
+	if c.Idempotency != "" && c.Idempotency != other.Idempotency && !other.allowsHeader(c.Idempotency) {
+		return false
 	}
-	for _, name := range []string{other.placement.header, "range", "if-range"} {
+	excluded := []string{}
+	if other.Idempotency != "" {
+		excluded = append(excluded, other.Idempotency)
+	}
+	if other.Credential != "" {
+		excluded = append(excluded, other.placement.header, "range", "if-range")
+	}
+	for _, name := range excluded {
 		if c.allowsHeader(name) && !other.allowsHeader(name) {
 			return false
 		}

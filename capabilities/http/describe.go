@@ -62,6 +62,9 @@ func (r Rule) Requests() string {
 	if r.Credential != "" {
 		fmt.Fprintf(&b, ", with the credential %s, which it does not see, as %s", r.Credential, r.As)
 	}
+	if r.Idempotency != "" {
+		b.WriteString(", with a key of the host in the header " + r.Idempotency)
+	}
 	if len(r.Headers) > 0 {
 		b.WriteString(", " + headersText(r.Headers))
 	}
@@ -96,6 +99,9 @@ func terms(rule Rule) string {
 	}
 	if len(r.Headers) > 0 {
 		text += " with headers " + strings.Join(r.Headers, ",")
+	}
+	if r.Idempotency != "" {
+		text += " with idempotency " + r.Idempotency
 	}
 	if len(r.Addresses) > 0 {
 		text += " at addresses " + addresses(r)

@@ -7,6 +7,7 @@ package http
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -303,18 +304,41 @@ const maxNarrowings = 16
 // Quick implements [abi.Quick].
 func (*Client) Quick() []string { return []string{"client.start", "client.narrow", "client.rules"} }
 
-// Repeat implements [abi.Repeatable]: requests that change nothing on the server, by their method, are made again.
-func (*Client) Repeat(function string, args []abi.Value) abi.Repeat {
+// Repeat implements [abi.Repeatable]: requests that change nothing on the server, by their method, are made again, and so are those that have an
+// idempotency key.
+func (c *Client) Repeat(function string, args []abi.Value) abi.Repeat {
 	switch function {
 	case "client.rules":
 		return abi.Reads
 	case "client.narrow":
 		return abi.Derives
 	}
-	if method, ok := args[0].([]abi.Value)[0].(string); ok && (method == "GET" || method == "HEAD") {
+	if q := requestOf(args[0].([]abi.Value)); q != nil && (!q.changes() || c.authorise(q) == nil && q.rule.Idempotency != "") {
 		return abi.Repeats
 	}
 	return abi.Interrupts
+}
+
+// requestOf returns what decides about a request, from a record of WIT, or nil if it is not valid.
+func requestOf(record []abi.Value) *request {
+	method, err := normalMethod(record[0].(string))
+	if err != nil {
+		return nil
+	}
+	to, err := parseTarget(record[1].(string))
+	if err != nil {
+		return nil
+	}
+	var headers []Header
+	for _, h := range record[2].([]abi.Value) {
+		pair := h.([]abi.Value)
+		headers = append(headers, Header{pair[0].(string), pair[1].(string)})
+	}
+	header, err := requestHeader(headers)
+	if err != nil {
+		return nil
+	}
+	return &request{method: method, target: to, header: header}
 }
 
 // Lists implements [abi.Bounded].
@@ -406,6 +430,11 @@ func (c *Client) Start(ctx context.Context, r Request) (_ *Exchange, err error) 
 	}
 	if err := c.authorise(q); err != nil {
 		return nil, err
+	}
+	if once, durable := abi.OnceOf(ctx); durable {
+		q.key = once.Key()
+	} else {
+		q.key = rand.Text()
 	}
 	return c.start(ctx, q, r.Timeout)
 }

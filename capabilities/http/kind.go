@@ -22,7 +22,7 @@ var Kind = &capability.Kind{
 	SpecForm: "http:URL-PATTERN[,option]...",
 	SpecMeans: `requests; options: methods=GET+POST, headers=x-name, max-response=BYTES,
 addresses=127.0.0.0/8 for hosts that are not public,
-credential=SECRET,as=bearer|basic|header:NAME|query:NAME`,
+credential=SECRET,as=bearer|basic|header:NAME|query:NAME, idempotency=HEADER`,
 }
 
 // Rights allow the requests that at least one rule allows.
@@ -42,6 +42,7 @@ var ruleFields = []struct{ name, example string }{
 	{"headers", `names of headers, like ["x-request-id"]`},
 	{"credential", `the name of a secret, like "github-token"`},
 	{"as", `"bearer", "basic", "header:NAME" or "query:NAME", beside a credential`},
+	{"idempotency", `the name of a header, like "Idempotency-Key"`},
 	{"maxResponse", "a number of bytes, like 1048576"},
 }
 

@@ -55,11 +55,17 @@ func (q *request) step() string {
 	return fmt.Sprintf("%s %s %d %t", q.method, q.target, len(q.header), q.crossed)
 }
 
+// changes reports whether the request may change something on the server, by its method.
+func (q *request) changes() bool { return q.method != "GET" && q.method != "HEAD" }
+
 // send sends q to one server.
 func (c *Client) send(ctx context.Context, q *request) (*nethttp.Response, error) {
 	sent := q.http(ctx)
 	if err := c.authenticate(ctx, q, sent); err != nil {
 		return nil, err
+	}
+	if name := q.rule.Idempotency; name != "" && !q.crossed && q.changes() {
+		sent.Header.Set(name, q.key)
 	}
 	if err := abi.Charge(ctx, len(q.target.String())+sizeOf(q.header)+int(sent.ContentLength)); err != nil {
 		return nil, err

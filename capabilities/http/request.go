@@ -64,6 +64,8 @@ type request struct {
 	header     header
 	content    Content
 	redirect   Redirect
+	// key is the idempotency key, if the rule names a header for it.
+	key string
 	// accepts are the encodings of the response that the host can decode.
 	accepts string
 	// from is the URL that redirected here. It is empty for the first request.

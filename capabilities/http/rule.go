@@ -44,6 +44,10 @@ type Rule struct {
 	// As says how the credential is sent: "bearer", "basic" (the secret is USER:PASSWORD), "header:NAME" or "query:NAME". The guest
 	// cannot set that header. A query parameter replaces the guest's. Default "bearer".
 	As string `json:"as,omitempty"`
+	// Idempotency names the header by which the server knows a request that it has got before, such as "Idempotency-Key". The host sets it, and the guest
+	// cannot, in requests with methods other than GET and HEAD: a durable call sends such a request again, with the same key, when its process ended
+	// meanwhile. Change the name only when no call is in progress. Default none.
+	Idempotency string `json:"idempotency,omitempty"`
 	// MaxResponse is the largest response body in bytes, after decoding. At most 1 TiB; default 16 MiB.
 	MaxResponse int64 `json:"maxResponse,omitempty"`
 	// Addresses may be dialled although they are not public. Only the operator can set them: they have no JSON form.
@@ -127,6 +131,8 @@ func (r *Rule) setOption(option string) error {
 		r.Credential = value
 	case "as":
 		r.As = value
+	case "idempotency":
+		r.Idempotency = value
 	case "max-response":
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil {
@@ -142,7 +148,7 @@ func (r *Rule) setOption(option string) error {
 			r.Addresses = append(r.Addresses, prefix)
 		}
 	default:
-		return fmt.Errorf("unknown option %q; the options are methods, headers, credential, as, max-response and addresses", name)
+		return fmt.Errorf("unknown option %q; the options are methods, headers, credential, as, idempotency, max-response and addresses", name)
 	}
 	return nil
 }
@@ -165,6 +171,9 @@ func (r Rule) String() string {
 		if r.As != "" && r.As != "bearer" {
 			list("as", []string{r.As})
 		}
+	}
+	if r.Idempotency != "" {
+		list("idempotency", []string{r.Idempotency})
 	}
 	if r.MaxResponse != 0 && r.MaxResponse != defaultMaxResponse {
 		list("max-response", []string{strconv.FormatInt(r.MaxResponse, 10)})
@@ -203,7 +212,7 @@ func (r *Rule) UnmarshalJSON(data []byte) error {
 	fields := map[string]any{
 		"scheme": &read.Scheme, "host": &read.Host, "port": &read.Port, "methods": &read.Methods,
 		"path": &read.Path, "headers": &read.Headers,
-		"credential": &read.Credential, "as": &read.As, "maxResponse": &read.MaxResponse,
+		"credential": &read.Credential, "as": &read.As, "idempotency": &read.Idempotency, "maxResponse": &read.MaxResponse,
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
@@ -291,7 +300,28 @@ func (r Rule) compile() (*compiled, error) {
 		}
 		c.Addresses[i] = prefix.Masked()
 	}
-	return c, c.compileCredential()
+	if err := c.compileCredential(); err != nil {
+		return nil, err
+	}
+	return c, c.compileIdempotency()
+}
+
+// compileIdempotency checks that nobody else sets the header.
+func (c *compiled) compileIdempotency() error {
+	if c.Idempotency == "" {
+		return nil
+	}
+	name, err := guestHeader(c.Idempotency)
+	switch {
+	case err != nil:
+		return err
+	case safeHeader(name) || namedHeader(name):
+		return fmt.Errorf("the header %s cannot carry an idempotency key", name)
+	case slices.Contains(c.Headers, name) || c.placement.header == name:
+		return fmt.Errorf("the header %s carries the idempotency key, so nothing else can set it", name)
+	}
+	c.Idempotency = name
+	return nil
 }
 
 // size is roughly the largest number of bytes that c takes.

@@ -28,7 +28,7 @@ const (
 )
 
 // hidden are the fields of a rule of http that a proxy cannot apply unless it ends TLS.
-var hidden = []string{"methods", "path", "headers", "credential", "as", "maxResponse"}
+var hidden = []string{"methods", "path", "headers", "credential", "as", "idempotency", "maxResponse"}
 
 // ReadIntercept reads the field "intercept" of a manifest, which is true or left out.
 func ReadIntercept(r *jsonform.Reader, n *jsonform.Node) bool {
@@ -54,6 +54,9 @@ func ReadRules(r *jsonform.Reader, n *jsonform.Node, kind string, intercept bool
 			}
 		}
 		rule := http.ReadRule(r, item)
+		if rule.Idempotency != "" {
+			r.Fail(item, "a rule without idempotency", "a rule of %s has no idempotency, because a proxy does not repeat requests", kind)
+		}
 		if rule.MaxResponse != 0 {
 			r.Fail(item, "a rule without maxResponse", "a rule of %s has no maxResponse, because a proxy does not decode responses", kind)
 		}
@@ -84,6 +87,9 @@ func ParseRule(text string, intercept bool) (http.Rule, error) {
 		if stated != "" {
 			return rule, fmt.Errorf("%s has %s, and inside TLS a proxy sees the host and the port only: add the option intercept", jsonform.Quote(text), stated)
 		}
+	}
+	if rule.Idempotency != "" {
+		return rule, fmt.Errorf("%s has idempotency keys, and a proxy does not repeat requests", jsonform.Quote(text))
 	}
 	if rule.MaxResponse != 0 {
 		return rule, fmt.Errorf("%s has a size of responses, and a proxy does not decode them", jsonform.Quote(text))
