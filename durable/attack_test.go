@@ -250,3 +250,71 @@ func TestStopped(t *testing.T) {
 		t.Errorf("the counter is %v, %v", *v, err)
 	}
 }
+
+// TestEveryByte flips each byte of what is sealed of a sleeping run, one after the other, in turn with a wake. The run is parked each time, and goes on once the byte is what it was.
+func TestEveryByte(t *testing.T) {
+	s := newStored(t)
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `await env.store.increment("n", 1); await env.clock.sleep(3600000); return await env.store.increment("n", 1);`)
+	run, _, err := s.runs.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.runs.Work()
+	s.until(t, run.Name, durable.Asleep)
+	s.change(t)
+	db, err := sql.Open("sqlite", filepath.Join(s.dir, durable.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	exec := func(query string, args ...any) {
+		t.Helper()
+		if _, err := db.ExecContext(t.Context(), query, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.runs.Work()
+	for _, at := range []struct{ table, column string }{{"run", "spec"}, {"run", "head"}, {"snapshot", "body"}} {
+		var whole []byte
+		if err := db.QueryRowContext(t.Context(), `SELECT `+at.column+` FROM `+at.table).Scan(&whole); err != nil {
+			t.Fatal(err)
+		}
+		step := max(1, len(whole)/200) // of a snapshot, a part: it is one seal
+		for i := 0; i < len(whole); i += step {
+			body := bytes.Clone(whole)
+			body[i] ^= 1 << (i % 8)
+			exec(`UPDATE `+at.table+` SET `+at.column+` = ?`, body)
+			exec(`UPDATE run SET state = 'asleep', wake = 0, reason = ''`)
+			if _, err := s.runs.Retry(t.Context(), run.Name); err != nil { // which has it look at once
+				t.Fatal(err)
+			}
+			s.untilParked(t, db)
+			exec(`UPDATE `+at.table+` SET `+at.column+` = ?`, whole)
+		}
+	}
+	if n, err := s.bucket.Bucket("").Get(t.Context(), "n"); err != nil || *n != "1" {
+		t.Errorf("the counter is %v, %v", *n, err)
+	}
+	if ok, err := s.runs.Retry(t.Context(), run.Name); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	s.until(t, run.Name, durable.Asleep)
+}
+
+// untilParked waits until the only run is parked.
+func (s *stored) untilParked(t *testing.T, db *sql.DB) {
+	t.Helper()
+	for {
+		var state durable.State
+		if err := db.QueryRowContext(t.Context(), `SELECT state FROM run`).Scan(&state); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case state == durable.Parked:
+			return
+		case state.Final():
+			t.Fatalf("it is %s", state)
+		}
+		<-time.After(time.Millisecond)
+	}
+}

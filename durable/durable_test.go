@@ -17,9 +17,11 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/capabilities/clock"
+	httpcap "github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/signals"
 	"github.com/stilehost/stile/capabilities/tools"
+	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/durable"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/cache/cachetest"
@@ -49,7 +51,8 @@ type shop struct {
 	runs   *durable.Runs
 	mail   *mail
 	box    *tools.Toolbox
-	ahead  atomic.Int64 // how far the wall clock is set forward
+	files  *workspace.Store // with serverEnv
+	ahead  atomic.Int64     // how far the wall clock is set forward
 }
 
 func open(ctx context.Context, dir, cacheDir, keyDir string, change ...func(*durable.Options)) (*shop, error) {
@@ -62,12 +65,24 @@ func open(ctx context.Context, dir, cacheDir, keyDir string, change ...func(*dur
 		return nil, err
 	}
 	s := &shop{host: h, bucket: bucket, mail: &mail{}}
+	var web *httpcap.Grant
+	if server := os.Getenv(serverEnv); server != "" {
+		if web, err = webOf(server); err != nil {
+			return nil, err
+		}
+		if s.files, err = workspace.Open(ctx, filepath.Join(dir, "files.db"), workspace.Options{}); err != nil {
+			return nil, err
+		}
+	}
 	options := durable.Options{
 		Dir: dir, Key: key, Host: h, Now: s.now, Functions: map[string]durable.Function{"lines": durable.Func(lines)}, Idle: 20 * time.Millisecond, Crashes: 1000, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Request: func(_ context.Context, run durable.Info) (durable.Authority, error) {
 			env := host.Env{"clock": clock.By(s.now), "store": bucket.Bucket(run.Target), "mail": s.mail, "signals": &signals.Mailboxes{Now: s.now}}
 			if s.box != nil {
 				env["tools"] = s.box
+			}
+			if web != nil {
+				env["web"], env["files"] = web, s.files.Workspace(run.Target)
 			}
 			return durable.Authority{Request: host.Request{Env: env}}, nil
 		},
@@ -94,6 +109,11 @@ func (s *shop) close() error {
 	}
 	if err := s.bucket.Close(); err != nil {
 		return err
+	}
+	if s.files != nil {
+		if err := s.files.Close(); err != nil {
+			return err
+		}
 	}
 	return s.host.Close()
 }

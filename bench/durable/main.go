@@ -117,7 +117,9 @@ func (b *bench) request() host.Request {
 func (b *bench) open(ctx context.Context) (err error) {
 	b.runs, err = durable.Open(ctx, durable.Options{
 		Dir: b.dir, Key: make([]byte, durable.KeySize), Host: b.host, Idle: 50 * time.Millisecond, Live: 200,
-		Request: func(context.Context, durable.Info) (durable.Authority, error) { return durable.Authority{Request: b.request()}, nil },
+		Request: func(context.Context, durable.Info) (durable.Authority, error) {
+			return durable.Authority{Request: b.request()}, nil
+		},
 	})
 	return err
 }
