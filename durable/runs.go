@@ -186,6 +186,9 @@ type Spec struct {
 	Target string
 	// Pinned is for [Options.Request] too. A run of the same key may have another.
 	Pinned string
+	// Whose, if not empty, says who starts it, who may have at most Most runs that have not ended. [Runs.ListOf] finds them.
+	Whose string
+	Most  int
 	// Deadline is how long the run may take. Default [DefaultDeadline].
 	Deadline time.Duration
 	// Retry says whether the run begins again when it fails. Default: it does not.
@@ -197,6 +200,21 @@ type KeyError struct{ Key, Run string }
 
 func (e *KeyError) Error() string {
 	return fmt.Sprintf("the key %q belongs to run %s, which has another tool or input; use another key", e.Key, e.Run)
+}
+
+// CrowdedError reports a run that was not started, because whoever starts it has as many as they may have.
+type CrowdedError struct{ Most int }
+
+func (e *CrowdedError) Error() string {
+	return fmt.Sprintf("limit reached: %d runs that have not ended; end some, or wait", e.Most)
+}
+
+// digestOf is what the file has of the name of somebody who starts runs.
+func digestOf(whose string) string {
+	if whose == "" {
+		return ""
+	}
+	return sha256hex.Of([]byte(whose))
 }
 
 // maxKey is the longest key in bytes.
@@ -258,11 +276,21 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 				return err
 			}
 		}
+		if s.Whose != "" {
+			var n int
+			const live = `SELECT count(*) FROM run WHERE whose = ? AND state IN ('ready', 'running', 'asleep')`
+			if err := c.Row(ctx, live, digestOf(s.Whose)).Scan(&n); err != nil {
+				return err
+			}
+			if n >= s.Most {
+				return &CrowdedError{s.Most}
+			}
+		}
 		if err := keepCode(ctx, c, digest, what.Modules, packed); err != nil {
 			return err
 		}
-		_, err := c.Exec(ctx, `INSERT INTO run (name, key, state, created, changed, deadline, code, function, spec, head) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			name, nullable(s.Key), Ready, now.UnixMilli(), now.UnixMilli(), now.Add(s.Deadline).UnixMilli(), digest, nullable(s.Function), sealed, head)
+		_, err := c.Exec(ctx, `INSERT INTO run (name, key, state, created, changed, deadline, code, function, spec, head, whose) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			name, nullable(s.Key), Ready, now.UnixMilli(), now.UnixMilli(), now.Add(s.Deadline).UnixMilli(), digest, nullable(s.Function), sealed, head, digestOf(s.Whose))
 		if err != nil {
 			return err
 		}
@@ -355,6 +383,15 @@ func (r *Runs) Get(ctx context.Context, name string) (Info, error) {
 
 // List returns runs, the newest first: at most limit, and those before a name if it is not empty.
 func (r *Runs) List(ctx context.Context, before string, limit int) ([]Info, error) {
+	return r.list(ctx, "", before, limit)
+}
+
+// ListOf is List for the runs of whoever started them: see [Spec.Whose].
+func (r *Runs) ListOf(ctx context.Context, whose, before string, limit int) ([]Info, error) {
+	return r.list(ctx, digestOf(whose), before, limit)
+}
+
+func (r *Runs) list(ctx context.Context, whose, before string, limit int) ([]Info, error) {
 	var rows []row
 	err := r.db.Read(ctx, func(c *sqlite.Conn) error {
 		from := int64(1) << 62
@@ -365,7 +402,11 @@ func (r *Runs) List(ctx context.Context, before string, limit int) ([]Info, erro
 			}
 			from = w.id
 		}
-		for one, err := range c.Rows(ctx, `SELECT `+rowColumns+` FROM run WHERE id < ? ORDER BY id DESC LIMIT ?`, from, limit) {
+		query, args := `SELECT `+rowColumns+` FROM run WHERE id < ? ORDER BY id DESC LIMIT ?`, []any{from, limit}
+		if whose != "" {
+			query, args = `SELECT `+rowColumns+` FROM run WHERE whose = ? AND whose <> '' AND id < ? ORDER BY id DESC LIMIT ?`, []any{whose, from, limit}
+		}
+		for one, err := range c.Rows(ctx, query, args...) {
 			if err != nil {
 				return err
 			}

@@ -78,6 +78,10 @@ CREATE TABLE import (code TEXT NOT NULL, module TEXT NOT NULL, PRIMARY KEY (code
 CREATE INDEX import_module ON import (module);
 INSERT INTO import SELECT DISTINCT run.code, code.digest FROM run, code WHERE run.code <> '' AND code.digest NOT IN (SELECT code FROM run);
 CREATE INDEX run_ended ON run (changed) WHERE state IN ('done', 'failed', 'cancelled');
+`, `
+-- Whose the run is, of those who may have so many at a time: a digest.
+ALTER TABLE run ADD COLUMN whose TEXT NOT NULL DEFAULT '';
+CREATE INDEX run_whose ON run (whose, id) WHERE whose <> '';
 `}}
 
 // State says where a run is.

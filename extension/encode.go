@@ -27,8 +27,9 @@ func (m *Manifest) Canonical() []byte {
 		WASI        abi.WASI                  `json:"wasi,omitzero"`
 		FS          string                    `json:"fs,omitempty"`
 		Vars        map[string]Var            `json:"vars,omitempty"`
+		Durable     map[string]Durable        `json:"durable,omitempty"`
 		Needs       map[string]string         `json:"dependencies,omitempty"`
-	}{m.Name, m.Version, m.Description, m.Tools, m.Tags, bindings, m.WASI, m.FS, vars, m.Dependencies})
+	}{m.Name, m.Version, m.Description, m.Tools, m.Tags, bindings, m.WASI, m.FS, vars, durableFields(m.Durable), m.Dependencies})
 }
 
 // MarshalJSON implements json.Marshaler with the canonical form.

@@ -41,6 +41,8 @@ type Manifest struct {
 	FS string
 	// Vars are what a person can configure, in byte order of their names. The code reads them in env.vars. They are nil if there are none.
 	Vars []Var
+	// Durable are the tools whose calls are durable, in byte order. It is nil if there are none.
+	Durable []Durable
 	// Dependencies are the npm packages that the code imports: names and ranges of versions, as in a package.json. Each must come
 	// from the registry under its own name, not from a file or an address. It is nil if there are none.
 	Dependencies map[string]string
@@ -202,7 +204,7 @@ func (r *reader) manifest() (m *Manifest) {
 	if r.Err != nil {
 		return nil
 	}
-	known := []string{"name", "version", "description", "tools", "tags", "permissions", "bindings", "wasi", "fs", "vars", "dependencies", "tests"}
+	known := []string{"name", "version", "description", "tools", "tags", "permissions", "bindings", "wasi", "fs", "vars", "durable", "dependencies", "tests"}
 	fields := map[string]*jsonform.Node{}
 	for _, f := range members {
 		if r.Known(f, known); r.Keep() {
@@ -267,6 +269,10 @@ func (r *reader) manifest() (m *Manifest) {
 	if n := fields["fs"]; n != nil {
 		m.FS = r.served(n, m.Bindings, abi.WorkspaceInterface, "notes")
 		r.gaps.FS = !r.Keep()
+	}
+	if n := fields["durable"]; n != nil {
+		m.Durable = r.durable(n, m.Tools)
+		r.Keep()
 	}
 	if n := fields["tests"]; n != nil {
 		m.Tests = r.tests(n, m)

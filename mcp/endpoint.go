@@ -44,6 +44,7 @@ type endpoint struct {
 	offered  map[string]*offer // by the name of a tool
 	reach    string            // of the agent's ladder, for which its tools are offered
 	climbed  map[string]bool   // the tools of the ladder that are offered
+	runs     bool              // the tools about runs are offered
 }
 
 func newEndpoint(o Options, p places, v lifecycle.Viewer) *endpoint {
@@ -69,6 +70,11 @@ func newEndpoint(o Options, p places, v lifecycle.Viewer) *endpoint {
 	e.addResources()
 	e.addWriting()
 	e.addKeeping()
+	if o.Runs != nil {
+		for _, name := range runTools {
+			e.builtin[name] = true
+		}
+	}
 	if o.Ladder != nil {
 		for _, name := range ladderTools() {
 			e.builtin[name] = true
@@ -318,7 +324,12 @@ func (e *endpoint) sync(ctx context.Context) error {
 	}
 	e.seen = changed
 	offered := map[string]*offer{}
+	durable := false
 	for _, t := range tools {
+		if e.options.Runs == nil {
+			t.Durable = nil
+		}
+		durable = durable || t.Durable != nil
 		if e.builtin[t.Name] {
 			continue // it was written for another version, and would replace a tool of ours
 		}
@@ -340,5 +351,6 @@ func (e *endpoint) sync(ctx context.Context) error {
 		e.sdk.RemoveTools(gone...)
 	}
 	e.offered = offered
+	e.offerRuns(durable)
 	return nil
 }

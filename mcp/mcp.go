@@ -33,6 +33,8 @@ type Options struct {
 	// Generate makes a model write an extension and takes it through all stages, as lifecycle.Manager.Write does. Default: there is
 	// no extension_generate. The model sees the text of an error.
 	Generate func(context.Context, GenerateRequest) (Generated, error)
+	// Runs makes calls of durable tools go on after their caller has left. Default: they are calls as any other.
+	Runs *Runs
 	// Limits replace the host's limits for each call and for code_run where they are not zero. Default: the host's.
 	Limits host.Limits
 	// MaxOutput is how many bytes of JSON a result shows. A larger result shows a part, and the whole is a resource of the session.
@@ -45,7 +47,8 @@ type Options struct {
 	// Logger receives faults in full; a model learns only that there was one. Default: nothing is logged.
 	Logger *slog.Logger
 
-	ticks func(every time.Duration) (ticks <-chan time.Time, stop func()) // a clock for tests
+	patience time.Duration                                                   // answerTime, unless a test waits for less
+	ticks    func(every time.Duration) (ticks <-chan time.Time, stop func()) // a clock for tests
 }
 
 // GenerateRequest is a request to generate an extension, from extension_generate.
@@ -103,6 +106,7 @@ func New(o Options) (*Server, error) {
 	o.MaxOutput = cmp.Or(o.MaxOutput, 32<<10)
 	o.PageSize = cmp.Or(o.PageSize, 200)
 	o.Version = cmp.Or(o.Version, "dev")
+	o.patience = cmp.Or(o.patience, answerTime)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.ticks == nil {
 		o.ticks = func(every time.Duration) (<-chan time.Time, func()) {

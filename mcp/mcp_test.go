@@ -20,6 +20,7 @@ import (
 
 	"github.com/stilehost/stile/capabilities/console"
 	"github.com/stilehost/stile/capabilities/http"
+	"github.com/stilehost/stile/durable"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/policy"
@@ -59,6 +60,8 @@ type home struct {
 	serve   Options
 	manager *lifecycle.Manager
 	server  *Server
+	durable bool // it has runs
+	runs    *durable.Runs
 }
 
 var alice = lifecycle.Viewer{User: "tom", Agent: "alice"}
@@ -111,6 +114,9 @@ func (h *home) open() {
 		h.t.Fatal(err)
 	}
 	h.serve.Manager = h.manager
+	if h.durable {
+		h.openRuns()
+	}
 	if h.server, err = New(h.serve); err != nil {
 		h.t.Fatal(err)
 	}
@@ -120,7 +126,11 @@ func (h *home) close() {
 	if h.server == nil {
 		return
 	}
-	for _, c := range []io.Closer{h.server, h.manager, h.options.State} {
+	closers := []io.Closer{h.server, h.manager, h.options.State}
+	if h.runs != nil {
+		closers = slices.Insert(closers, 1, io.Closer(h.runs))
+	}
+	for _, c := range closers {
 		if err := c.Close(); err != nil {
 			h.t.Error(err)
 		}

@@ -113,6 +113,9 @@ func (q question) params(v lifecycle.Viewer) *sdk.ElicitParams {
 	if len(q.grants) == 0 {
 		fmt.Fprintf(&b, "It may %s.\n", q.version.Computes())
 	}
+	for _, d := range q.version.Manifest.Durable {
+		fmt.Fprintf(&b, "Its %s.\n", d)
+	}
 	if !q.version.HasSource() {
 		b.WriteString("It is a component, with no source to read. What is known of it:\n" + q.version.Report.Text())
 	}

@@ -96,6 +96,15 @@ func (e *endpoint) caller(name string, o *offer) sdk.ToolHandler {
 				Allowed: allowed(call.Extra),
 			})
 		}
+		durable := false
+		if e.options.Runs != nil {
+			if d, ok := e.options.Manager.DurableTool(ctx, e.viewer, tool.Name); ok {
+				durable = true
+				do = func(arguments json.RawMessage, digest string) (host.Result, error) {
+					return r.durably(ctx, d, arguments, digest)
+				}
+			}
+		}
 		digest := ""
 		if again {
 			digest = digestOf(tool)
@@ -120,8 +129,14 @@ func (e *endpoint) caller(name string, o *offer) sdk.ToolHandler {
 		if replaced, ok := errors.AsType[*lifecycle.ReplacedError](err); ok {
 			err = mistake(replaced.Error())
 		}
+		if goes, ok := errors.AsType[*goesOnError](err); ok {
+			return goes.result()
+		}
 		if err != nil {
 			return r.fail(err, result.Usage)
+		}
+		if durable {
+			return r.reply(result.Output, nil)
 		}
 		var keeps func([]byte) bool
 		if tool.OutputSchema != nil {

@@ -3,8 +3,10 @@ package mcp
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -35,7 +37,10 @@ func toolOf(t lifecycle.Tool) (*sdk.Tool, error) {
 	if tool.InputSchema, err = schemaText(input); err != nil {
 		return nil, err
 	}
-	if t.Definition.OutputSchema != nil {
+	if t.Durable != nil {
+		tool.Description += fmt.Sprintf("\nIt is durable: if it has not ended after %d s, it answers {\"run\": ..., \"state\": ...} and goes on. %s then waits for its result.", int(answerTime/time.Second), runResultTool)
+	}
+	if t.Definition.OutputSchema != nil && t.Durable == nil { // a durable tool may answer with its run instead
 		schema, err := readSchema(*t.Definition.OutputSchema)
 		if err != nil {
 			return nil, err

@@ -67,6 +67,14 @@ func targetOf(run durable.Info) (t durableTarget, err error) {
 	return t, err
 }
 
+// callOf says whose a run of an extension is.
+func callOf(run durable.Info) (lifecycle.RunTarget, bool) {
+	if t, err := targetOf(run); err == nil && t.Call != nil {
+		return *t.Call, true
+	}
+	return lifecycle.RunTarget{}, false
+}
+
 // runTarget is the command line and the manifest, as they were when stile run started the run.
 type runTarget struct {
 	Bind       []string        `json:"bind,omitempty"`

@@ -74,6 +74,9 @@ func versionText(r lifecycle.Review, full bool) string {
 	var b strings.Builder
 	b.WriteString(table("", rows))
 	b.WriteString(section("It may", may(r.Granted, v)))
+	if len(v.Manifest.Durable) > 0 {
+		b.WriteString(section("It goes on without its caller", durableText(v.Manifest.Durable)))
+	}
 	if len(r.Vars) > 0 {
 		b.WriteString(section("Vars, which stile ext config sets and the code reads as data", varTable("    ", r.Vars)))
 	}
@@ -162,6 +165,14 @@ func may(bindings []extension.Binding, v *lifecycle.Version) string {
 		}
 	}
 	return lines.String()
+}
+
+func durableText(all []extension.Durable) string {
+	var b strings.Builder
+	for _, d := range all {
+		b.WriteString("    " + printable.Line(d.String()) + "\n")
+	}
+	return b.String()
 }
 
 func changesText(changes []extension.Change) string {
@@ -326,6 +337,9 @@ func reviewOf(r lifecycle.Review, states []lifecycle.ToolState) reviewJSON {
 	}
 	for _, b := range r.Granted {
 		j.May = append(j.May, extension.Describe(b)...)
+	}
+	for _, d := range r.Version.Manifest.Durable {
+		j.May = append(j.May, d.String())
 	}
 	if r.Before != nil {
 		j.Active = r.Before.Digest

@@ -111,11 +111,13 @@ func (c *extDiff) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 		var was []extension.Binding
+		var lasted []extension.Durable
 		from := ""
 		if before != nil {
+			lasted = before.Manifest.Durable
 			was, from = before.Manifest.Bindings, before.Digest
 		}
-		changes := extension.Difference(was, after.Manifest.Bindings)
+		changes := append(extension.Difference(was, after.Manifest.Bindings), extension.DurableDifference(lasted, after.Manifest.Durable)...)
 		code := lifecycle.Diff(before, after)
 		if c.JSON {
 			return printJSON(s.out, struct {

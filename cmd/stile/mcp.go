@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/stilehost/stile/durable"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/mcp"
 )
@@ -76,7 +77,13 @@ func (f userFlag) viewer(where settings, agent string) (v lifecycle.Viewer, err 
 // are drained.
 func serving(ctx context.Context, s *streams, f modelFlags, use func(*extensions, *mcp.Server) error) error {
 	return withOptions(context.WithoutCancel(ctx), s, sessionOptions{many: true}, func(e *extensions) (err error) {
-		server, err := e.newServer(ctx, f)
+		runs, err := e.openRuns(ctx, s, e.Manager)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, runs.Close()) }() //nolint:contextcheck // what ended is written down after the end of ctx
+		runs.Work()
+		server, err := e.newServer(ctx, f, runs)
 		if err != nil {
 			return err
 		}
@@ -86,12 +93,13 @@ func serving(ctx context.Context, s *streams, f modelFlags, use func(*extensions
 }
 
 // newServer creates a server for the store. Close it before the store.
-func (e *extensions) newServer(ctx context.Context, f modelFlags) (*mcp.Server, error) {
+func (e *extensions) newServer(ctx context.Context, f modelFlags, runs *durable.Runs) (*mcp.Server, error) {
 	generate, err := e.generateForAgents(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	return mcp.New(mcp.Options{ //nolint:contextcheck // it lives until it is closed
 		Manager: e.Manager, Ladder: e.ladders, Generate: generate, Version: readVersions().Stile, Logger: e.logger,
+		Runs: &mcp.Runs{Store: runs, Spec: e.specOf, Target: callOf},
 	})
 }

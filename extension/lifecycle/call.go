@@ -473,6 +473,8 @@ type Tool struct {
 	Tags []string
 	// Bindings are what its extension may use.
 	Bindings []extension.Binding
+	// Durable is what the manifest says of it if its calls are durable, or nil.
+	Durable *extension.Durable
 	// Shadows are the wider scopes that offer a tool of this name too.
 	Shadows []extension.Scope
 }
@@ -498,6 +500,9 @@ func (m *Manager) Tools(ctx context.Context, v Viewer) ([]Tool, error) {
 			continue // a call would not reach the tool in a wider scope
 		}
 		t := Tool{Name: name, Definition: found[name][0].tool, Extension: a.manifest.Name, Scope: a.scope, Digest: a.digest, Tags: a.manifest.Tags, Bindings: a.manifest.Bindings}
+		if d, ok := a.manifest.DurableTool(t.Definition.Name); ok {
+			t.Durable = &d
+		}
 		for _, o := range found[name][1:] {
 			t.Shadows = append(t.Shadows, o.release.scope)
 		}

@@ -371,6 +371,9 @@ func (m *Manager) askFor(ctx context.Context, a *active) (request Release, err e
 // decideAgain asks the policy about a version that another decision let in.
 func (m *Manager) decideAgain(r Release, v *Version, asked []extension.Binding, other bool) policy.Decision {
 	q := policy.Request{Scope: r.Scope, Asked: asked, NoSource: !v.HasSource()}
+	if other {
+		q.Durable = v.Manifest.Durable
+	}
 	var err error
 	if q.Author, err = extension.ParseScope(r.Author); err != nil {
 		return policy.Decision{Verdict: policy.Pending}

@@ -69,7 +69,11 @@ func (m *Manager) Review(ctx context.Context, id int64) (review Review, err erro
 		return Review{}, err
 	}
 	review.Granted, review.Cut = m.policy.Load().Limit(asked)
-	review.Changes = extension.Difference(before, asked)
+	var lasted []extension.Durable
+	if review.Before != nil {
+		lasted = review.Before.Manifest.Durable
+	}
+	review.Changes = append(extension.Difference(before, asked), extension.DurableDifference(lasted, review.Version.Manifest.Durable)...)
 	review.Code = Diff(review.Before, review.Version)
 	return review, nil
 }

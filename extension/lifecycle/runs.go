@@ -50,6 +50,20 @@ type Run struct {
 	Component []byte
 }
 
+// DurableTool returns what the manifest says of a tool whose calls are durable, if a viewer sees such a tool.
+func (m *Manager) DurableTool(ctx context.Context, v Viewer, tool string) (extension.Durable, bool) {
+	if m.Refresh(ctx) != nil { // the call fails for the same reason
+		return extension.Durable{}, false
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	o, ok := m.find(v, tool)
+	if !ok {
+		return extension.Durable{}, false
+	}
+	return o.release.manifest.DurableTool(o.tool.Name)
+}
+
 // UndurableError reports a call that cannot be durable.
 type UndurableError struct{ Tool, Reason string }
 

@@ -728,7 +728,14 @@ func (b *build) decide(context.Context) error {
 			}
 		}
 	}
-	b.written.Asked, b.written.Changes = r.Asked, extension.Difference(before, r.Asked)
+	var lasted []extension.Durable
+	if b.before != nil {
+		lasted = b.before.Manifest.Durable
+	}
+	if b.author != b.draft.Scope || !extension.CoversDurable(lasted, b.version.Manifest.Durable) {
+		r.Durable = b.version.Manifest.Durable
+	}
+	b.written.Asked, b.written.Changes = r.Asked, append(extension.Difference(before, r.Asked), extension.DurableDifference(lasted, b.version.Manifest.Durable)...)
 	b.decision = b.policy.Load().Decide(r)
 	b.written.Cut, b.written.Why = b.decision.Cut, ""
 	if b.decision.Verdict == policy.Pending {

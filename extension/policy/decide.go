@@ -24,6 +24,9 @@ type Request struct {
 	Undeclared, Known []string
 	// NoSource is set for a component that came without source. No rule approves one: only a person does.
 	NoSource bool
+	// Durable are the tools whose calls go on after their caller has left, as far as the active version in the author's scope does not have them for as
+	// long. No rule approves that: only a person does.
+	Durable []extension.Durable
 }
 
 // Verdict is the outcome of a decision.
@@ -53,12 +56,15 @@ type Decision struct {
 
 // Decide says whether a request needs a person. An npm package that the manifest does not declare needs one, unless the policy names
 // it or the active version in the author's scope imports it. Decide compares approvals with the whole request, not with what a
-// ceiling leaves of it, so a ceiling that rises later approves nothing. A component without source always needs a person. If the ceiling removes all of one binding, Decide refuses
+// ceiling leaves of it, so a ceiling that rises later approves nothing. A component without source always needs a person, and so do tools whose calls go on after their caller has left. If the ceiling removes all of one binding, Decide refuses
 // the request, because the code does not work without it.
 func (p *Policy) Decide(r Request) Decision {
 	d := p.decide(r)
 	if d.Verdict != Refused && r.NoSource {
 		return d.with(Pending, 0, "it is a component without source to read, and no rule of the policy approves one")
+	}
+	if d.Verdict == Approved && len(r.Durable) > 0 {
+		return d.with(Pending, 0, "%s, and no rule of the policy approves that", r.Durable[0])
 	}
 	unnamed := p.Unnamed(r.Undeclared, r.Known)
 	if d.Verdict == Approved && len(unnamed) > 0 {
