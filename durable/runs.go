@@ -97,13 +97,14 @@ type Runs struct {
 	ended  atomic.Int64 // runs that ended since the last look for what is to be removed
 	untidy chan struct{}
 
-	mu      sync.Mutex
-	active  map[int64]*active
-	changed chan struct{} // closed when a run changes
-	working bool
-	only    []string // the runs that this process works on; nil for all
-	codes   map[string]*code
-	watches map[watched]map[*watch]struct{}
+	mu       sync.Mutex
+	active   map[int64]*active
+	changed  chan struct{} // closed when a run changes
+	working  bool
+	draining bool     // this process takes no more runs
+	only     []string // the runs that this process works on; nil for all
+	codes    map[string]*code
+	watches  map[watched]map[*watch]struct{}
 
 	writer writer
 }

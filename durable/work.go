@@ -61,6 +61,25 @@ func (r *Runs) Work(only ...string) {
 	r.all.Go(r.tidy)
 }
 
+// Drain takes no more runs, and waits until those of this process have ended or sleep, or until ctx ends. The others go on in another process, from
+// their logs.
+func (r *Runs) Drain(ctx context.Context) {
+	for {
+		r.mu.Lock()
+		r.draining = true
+		changed, n := r.changed, len(r.active)
+		r.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // errCancelled ends the call of a run that somebody cancelled.
 var errCancelled = errors.New("the run was cancelled")
 
@@ -208,6 +227,9 @@ const runnable = ` AND ifnull(function, '') IN (SELECT value FROM json_each(?))`
 func (r *Runs) take() (wait time.Duration, err error) {
 	r.mu.Lock()
 	free := r.o.Live - len(r.active)
+	if r.draining {
+		free = 0
+	}
 	var mine []*active
 	for _, a := range r.active {
 		mine = append(mine, a)

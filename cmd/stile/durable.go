@@ -67,6 +67,14 @@ func targetOf(run durable.Info) (t durableTarget, err error) {
 	return t, err
 }
 
+// drainRuns closes the runs once those of this process have ended or sleep, but no later than after most.
+func drainRuns(ctx context.Context, runs *durable.Runs, most time.Duration) error {
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
+	defer cancel()
+	runs.Drain(draining)
+	return runs.Close() //nolint:contextcheck // what ended is written down after the end of ctx
+}
+
 // callOf says whose a run of an extension is.
 func callOf(run durable.Info) (lifecycle.RunTarget, bool) {
 	if t, err := targetOf(run); err == nil && t.Call != nil {

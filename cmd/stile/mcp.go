@@ -38,7 +38,7 @@ func (c *mcpCommand) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	return serving(ctx, s, c.modelFlags, func(_ *extensions, server *mcp.Server) error {
+	return serving(ctx, s, c.Drain, c.modelFlags, func(_ *extensions, server *mcp.Server) error {
 		gate := &gate{}
 		whole, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
@@ -75,13 +75,13 @@ func (f userFlag) viewer(where settings, agent string) (v lifecycle.Viewer, err 
 
 // serving opens the store and a server for the calls of agents, as long as use takes. When ctx ends, running calls continue until they
 // are drained.
-func serving(ctx context.Context, s *streams, f modelFlags, use func(*extensions, *mcp.Server) error) error {
+func serving(ctx context.Context, s *streams, drain time.Duration, f modelFlags, use func(*extensions, *mcp.Server) error) error {
 	return withOptions(context.WithoutCancel(ctx), s, sessionOptions{many: true}, func(e *extensions) (err error) {
 		runs, err := e.openRuns(ctx, s, e.Manager)
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, runs.Close()) }() //nolint:contextcheck // what ended is written down after the end of ctx
+		defer func() { err = errors.Join(err, drainRuns(ctx, runs, drain)) }()
 		runs.Work()
 		server, err := e.newServer(ctx, f, runs)
 		if err != nil {

@@ -142,7 +142,10 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 				Messages []durable.Received `json:"messages"` // null if they cannot be read
 			}{r, messages})
 		}
-		rows := [][]string{{"run", r.Name}, {"tool", line(cmp.Or(r.Tool, r.Function), 200)}, {"state", string(r.State)}, {"started", r.Created.Local().Format(time.DateTime)}, {"deadline", r.Deadline.Local().Format(time.DateTime)}}
+		rows := [][]string{{"run", r.Name}, {"tool", line(cmp.Or(r.Tool, r.Function), 200)}, {"state", string(r.State) + " since " + r.Changed.Local().Format(time.DateTime)}, {"started", r.Created.Local().Format(time.DateTime)}, {"deadline", r.Deadline.Local().Format(time.DateTime)}}
+		if t, ok := callOf(r.Info); ok {
+			rows = append(rows, []string{"extension", fmt.Sprintf("%s in %s, called by %s", t.Extension, t.Scope, line(t.Viewer.String(), 100))})
+		}
 		if r.Key != "" {
 			rows = append(rows, []string{"key", line(r.Key, 300)})
 		}
@@ -257,7 +260,9 @@ func (c *runsSignal) Run(ctx context.Context, s *streams) error {
 	})
 }
 
-type runsWork struct{}
+type runsWork struct {
+	Drain time.Duration `default:"30s" placeholder:"DURATION" help:"How long runs may go on to where they sleep or end after the process is asked to end. Default: ${default}."`
+}
 
 // Help implements kong.HelpProvider.
 func (*runsWork) Help() string {
@@ -269,11 +274,14 @@ Examples:
 }
 
 // Run implements the command.
-func (*runsWork) Run(ctx context.Context, s *streams) error {
+func (c *runsWork) Run(ctx context.Context, s *streams) error {
 	return workOnRuns(ctx, s, true, func(runs *durable.Runs) error {
 		runs.Work()
 		s.say("stile: carrying runs on")
 		<-ctx.Done()
+		draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Drain)
+		defer cancel()
+		runs.Drain(draining)
 		return nil
 	})
 }

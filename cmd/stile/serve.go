@@ -75,7 +75,7 @@ func (c *serveRun) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	return serving(ctx, s, c.modelFlags, func(e *extensions, server *mcp.Server) error {
+	return serving(ctx, s, c.Drain, c.modelFlags, func(e *extensions, server *mcp.Server) error {
 		return c.serve(ctx, s, e, server, config, file, person)
 	})
 }
