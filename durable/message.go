@@ -393,6 +393,9 @@ func forgetMessages(ctx context.Context, c *sqlite.Conn, id int64) error {
 	if _, err := c.Exec(ctx, `DELETE FROM message WHERE run = ?`, id); err != nil {
 		return err
 	}
+	if _, err := c.Exec(ctx, `DELETE FROM address WHERE run = ?`, id); err != nil {
+		return err
+	}
 	_, err := c.Exec(ctx, `DELETE FROM waiting WHERE run = ?`, id)
 	return err
 }

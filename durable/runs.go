@@ -53,6 +53,9 @@ type Options struct {
 	// removed, and their keys forgotten. Default 10,000 runs and 256 MiB.
 	MaxEnded      int
 	MaxEndedBytes int64
+	// URL is what addresses of mailboxes begin with, up to their tokens, such as "https://hooks.example.com/signals/". Whatever serves it calls
+	// [Runs.Post]. Default: mailboxes have no addresses.
+	URL string
 	// Now is the wall clock, by which runs sleep and end. Default [time.Now].
 	Now func() time.Time
 	// Logger receives what is not reported to anybody. Default: nothing is logged.

@@ -2,7 +2,9 @@ package durable
 
 import (
 	"crypto/cipher"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -17,14 +19,19 @@ const KeySize = chacha20poly1305.KeySize
 
 // sealer compresses, encrypts and authenticates what the file keeps of runs. What is sealed says where it belongs: it cannot be opened as part of
 // another run, or in another place of the same run.
-type sealer struct{ aead cipher.AEAD }
+type sealer struct {
+	aead      cipher.AEAD
+	addresses []byte // the key of tokens
+}
 
 func newSealer(key []byte) (*sealer, error) {
 	aead, err := chacha20poly1305.NewX(key)
 	if err != nil {
 		return nil, fmt.Errorf("the key of runs: %w", err)
 	}
-	return &sealer{aead}, nil
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte("stile run addresses"))
+	return &sealer{aead, h.Sum(nil)}, nil
 }
 
 // place is where something sealed belongs. after is the tag of what comes before it.

@@ -2,9 +2,12 @@ package durable_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -207,5 +210,97 @@ func TestClockSet(t *testing.T) {
 		if _, scanned := fmt.Sscan(string(r.Output), &ended); err != nil || scanned != nil || time.UnixMilli(ended).Sub(start) < 3*day {
 			t.Errorf("got %s %s %v, %v", r.State, r.Output, r.Err(), err)
 		}
+	}
+}
+
+// TestAddresses has a guest make addresses without end. Each mailbox has one, a run has few, and they end with it.
+func TestAddresses(t *testing.T) {
+	s := newStored(t)
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `
+		const same = new Set();
+		for (let i = 0; i < 1000; i++) same.add(await env.signals.url("go"));
+		let made = same.size, code = "";
+		for (let i = 0; i < 9000 && !code; i++) await env.signals.url("m" + i).then(() => made++, (e: any) => { code = e.code; });
+		await env.signals.receive("ready");
+		return { url: [...same], made, code, got: (await env.signals.receive("go")).data };`)
+	runs := make([]string, 2)
+	for i := range runs {
+		run, _, err := s.runs.Start(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs[i] = run.Name
+	}
+	s.runs.Work()
+	end := func(run string) string {
+		t.Helper()
+		s.until(t, run, durable.Asleep)
+		for _, mailbox := range []string{"ready", "go"} {
+			if _, err := s.runs.Signal(t.Context(), run, mailbox, durable.Message{Data: []byte(`1`)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := s.runs.Wait(t.Context(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out struct {
+			URL  []string
+			Made int
+			Code string
+		}
+		if err := json.Unmarshal(r.Output, &out); err != nil || len(out.URL) != 1 || out.Made != durable.MaxMailboxes || out.Code != "exhausted" {
+			t.Fatalf("got %s %v, %v", r.Output, r.Err(), err)
+		}
+		token, ok := strings.CutPrefix(out.URL[0], "https://signals.example/")
+		if !ok || len(token) != 43 {
+			t.Fatalf("it is %s", out.URL[0])
+		}
+		return token
+	}
+	s.until(t, runs[1], durable.Asleep)
+	first := end(runs[0])
+	if has, err := s.runs.HasAddress(t.Context(), first); has || err != nil {
+		t.Errorf("the address of a run that has ended is there: %v", err)
+	}
+	if _, err := s.runs.Post(t.Context(), first, durable.Message{Data: []byte(`1`)}); !errors.Is(err, durable.ErrAddress) {
+		t.Errorf("got %v", err)
+	}
+	// Somebody who can write to the file makes the token that they know one of another run, and an address of their own.
+	known := fmt.Sprintf("%x", sha256.Sum256([]byte(first)))
+	s.change(t, fmt.Sprintf(`INSERT INTO address SELECT '%s', id, 'go' FROM run WHERE name = '%s'`, known, runs[1]))
+	if _, err := s.runs.Post(t.Context(), first, durable.Message{Data: []byte(`1`)}); !errors.Is(err, durable.ErrAddress) {
+		t.Errorf("got %v", err)
+	}
+	s.runs.Work()
+	if second := end(runs[1]); second == first {
+		t.Error("two runs have one address")
+	}
+}
+
+// TestPost posts to an address of a run that sleeps.
+func TestPost(t *testing.T) {
+	s := newStored(t)
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `
+		await env.store.set("url", await env.signals.url("go"));
+		return [(await env.signals.receive("go")), (await env.signals.receive("go"))].map(({ data, from }) => [data, from]);`)
+	run, _, err := s.runs.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.runs.Work()
+	s.until(t, run.Name, durable.Asleep)
+	url, err := s.bucket.Bucket("").Get(t.Context(), "url")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := strings.TrimPrefix(*url, "https://signals.example/")
+	for i, key := range []string{"a", "a", "b"} {
+		if delivered, err := s.runs.Post(t.Context(), token, durable.Message{Data: fmt.Append(nil, i), Key: key, From: "outside"}); err != nil || delivered != (i != 1) {
+			t.Errorf("%d: %v, %v", i, delivered, err)
+		}
+	}
+	if r, err := s.runs.Wait(t.Context(), run.Name); err != nil || string(r.Output) != `[[0,"outside"],[2,"outside"]]` {
+		t.Errorf("got %s %v, %v", r.Output, r.Err(), err)
 	}
 }

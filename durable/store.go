@@ -82,6 +82,10 @@ CREATE INDEX run_ended ON run (changed) WHERE state IN ('done', 'failed', 'cance
 -- Whose the run is, of those who may have so many at a time: a digest.
 ALTER TABLE run ADD COLUMN whose TEXT NOT NULL DEFAULT '';
 CREATE INDEX run_whose ON run (whose, id) WHERE whose <> '';
+`, `
+-- Addresses to which strangers can post messages, by digests of their tokens. A token follows from the key, so nobody else can add one.
+CREATE TABLE address (token TEXT NOT NULL PRIMARY KEY, run INTEGER NOT NULL, mailbox TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE INDEX address_run ON address (run, mailbox);
 `}}
 
 // State says where a run is.

@@ -152,6 +152,7 @@ var uses = map[string]string{
 	"decompress":      `await new Response(new Blob(["a"]).stream().pipeThrough(new DecompressionStream("gzip"))).bytes().catch(() => 0)`,
 	"stileCodec":      `(globalThis as any)[Symbol.for("stileCodec")](false, "gzip", 6).step(new Uint8Array(1))`,
 	"m.receive":       `await env.m.receive("a")`,
+	"m.url":           `await env.m.url("a")`,
 	"async":           `void (async () => { throw 1; })()`,
 	"Promise":         `void Promise.reject(1)`,
 }

@@ -45,6 +45,14 @@ func (s *scripted) Receive(_ context.Context, mailbox string, milliseconds *uint
 	return p, nil
 }
 
+// URL implements the method `url`.
+func (s *scripted) URL(_ context.Context, mailbox string) (string, error) {
+	if !abi.IsMailbox(mailbox) {
+		return "", errName(mailbox)
+	}
+	return "https://signals.test.invalid/" + mailbox, nil
+}
+
 // awaited is a wait of a test. Its time passes as that of the test's clock.
 type awaited struct {
 	clock *double.Clock

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -18,6 +19,8 @@ const Interface = "stile:capability/signals@0.1.0"
 
 // Mailboxes is the right to receive messages. Do not change it once it is in use. It is safe for concurrent use.
 type Mailboxes struct {
+	// Reachable is set if mailboxes may have addresses for strangers.
+	Reachable bool
 	// Now is the wall clock, by which timeouts are counted. Default [time.Now].
 	Now func() time.Time
 }
@@ -35,14 +38,38 @@ func (*Mailboxes) Interface() string { return Interface }
 // Quick implements [abi.Quick].
 func (*Mailboxes) Quick() []string { return []string{"get", "mailboxes.receive"} }
 
-// Repeat implements [abi.Repeatable].
-func (*Mailboxes) Repeat(string, []abi.Value) abi.Repeat { return abi.Reads }
+// Repeat implements [abi.Repeatable]: a mailbox has one address.
+func (*Mailboxes) Repeat(function string, _ []abi.Value) abi.Repeat {
+	if function == "mailboxes.url" {
+		return abi.Repeats
+	}
+	return abi.Reads
+}
+
+// URL returns an address to which anybody who has it can post messages for a mailbox. The error is [abi.ErrDenied] unless the binding is reachable.
+func (m *Mailboxes) URL(ctx context.Context, mailbox string) (string, error) {
+	switch {
+	case !abi.IsMailbox(mailbox):
+		return "", errName(mailbox)
+	case !m.Reachable:
+		return "", abi.Deny(abi.Denial{
+			Operation: "an address for " + mailbox, Reason: "its mailboxes are not reachable from outside", Wants: capability.Wanted{Grant: Rights{Reachable: true}},
+		})
+	case abi.MailboxesOf(ctx) == nil:
+		return "", errNotDurable()
+	}
+	return abi.MailboxesOf(ctx).Address(ctx, mailbox)
+}
+
+func errNotDurable() error {
+	return abi.Errorf(abi.CodeUnavailable, "this call is not durable, so nobody can send it a signal; start it with --durable")
+}
 
 // Receive begins to wait for a message, at most so many milliseconds. The error is [abi.ErrUnavailable] if the call is not durable, and [abi.ErrInvalid] for a name that no mailbox can have.
 func (m *Mailboxes) Receive(ctx context.Context, mailbox string, milliseconds *uint64) (*Pending, error) {
 	switch {
 	case abi.MailboxesOf(ctx) == nil:
-		return nil, abi.Errorf(abi.CodeUnavailable, "this call is not durable, so nobody can send it a signal; start it with --durable")
+		return nil, errNotDurable()
 	case !abi.IsMailbox(mailbox):
 		return nil, errName(mailbox)
 	}

@@ -10,13 +10,14 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/internal/captest"
+	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/wit"
 )
 
 func TestMatchesWIT(t *testing.T) {
-	captest.Implements(t, wit.Capability(), Interface, []string{"pending.subscribe", "pending.take"}, reflect.TypeFor[*Mailboxes](), reflect.TypeFor[*Pending]())
-	captest.Implements(t, wit.Capability(), Interface, []string{"mailboxes.receive", "pending.subscribe", "pending.take"}, reflect.TypeFor[*scripted](), reflect.TypeFor[*awaited]())
+	captest.Implements(t, wit.Capability(), Interface, []string{"mailboxes.url", "pending.subscribe", "pending.take"}, reflect.TypeFor[*Mailboxes](), reflect.TypeFor[*Pending]())
+	captest.Implements(t, wit.Capability(), Interface, []string{"mailboxes.receive", "mailboxes.url", "pending.subscribe", "pending.take"}, reflect.TypeFor[*scripted](), reflect.TypeFor[*awaited]())
 }
 
 // box is one mailbox.
@@ -38,6 +39,10 @@ func (b *box) Watch(_ context.Context, _ string, ready func()) (func(), error) {
 		ready()
 	}
 	return func() { b.ready = nil }, nil
+}
+
+func (*box) Address(_ context.Context, mailbox string) (string, error) {
+	return "https://a.example/" + mailbox, nil
 }
 
 func (b *box) put(text string) {
@@ -185,5 +190,28 @@ func TestDouble(t *testing.T) {
 		if _, err := (Rights{}).Double(t.Context(), test, []byte(answers)); err == nil {
 			t.Errorf("%s is accepted", answers)
 		}
+	}
+}
+
+func TestReachable(t *testing.T) {
+	ctx := abi.WithMailboxes(t.Context(), &box{})
+	if url, err := (&Mailboxes{Reachable: true}).URL(ctx, "go"); err != nil || url != "https://a.example/go" {
+		t.Errorf("got %s, %v", url, err)
+	}
+	if _, err := new(Mailboxes).URL(ctx, "go"); !errors.Is(err, abi.ErrDenied) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := (&Mailboxes{Reachable: true}).URL(t.Context(), "go"); !errors.Is(err, abi.ErrUnavailable) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := (&Mailboxes{Reachable: true}).URL(ctx, "a b"); !errors.Is(err, abi.ErrInvalid) {
+		t.Errorf("got %v", err)
+	}
+	plain, reachable := Rights{}, Rights{Reachable: true}
+	if plain.Covers(reachable) || !reachable.Covers(plain) || !plain.Covers(plain) || !reachable.Covers(reachable) {
+		t.Error("a grant covers more or less than it allows")
+	}
+	if got := reachable.Limit([]capability.Grant{plain}); got != plain {
+		t.Errorf("a ceiling leaves %v", got)
 	}
 }

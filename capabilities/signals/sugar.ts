@@ -10,6 +10,7 @@ interface ReceiveOptions {
 
 export default function signals(raw: Raw) {
   return {
+    url: async (mailbox: string) => ask(() => raw.url(mailbox)),
     receive: async (mailbox: string, { timeout }: ReceiveOptions = {}) => {
       const most = timeout === undefined ? Infinity : milliseconds(timeout, "receive");
       const pending: Raw = ask(() => raw.receive(mailbox, most === Infinity ? undefined : BigInt(Math.ceil(Math.min(most, 2 ** 53)))));

@@ -172,7 +172,7 @@ func (n *session) openRuns(ctx context.Context, s *streams, calls *lifecycle.Man
 		return nil, err
 	}
 	return durable.Open(ctx, durable.Options{
-		Dir: n.home, Key: key, Host: n.host, Logger: n.logger, MaxEnded: n.runs.ended, MaxEndedBytes: n.runs.bytes,
+		Dir: n.home, Key: key, Host: n.host, Logger: n.logger, MaxEnded: n.runs.ended, MaxEndedBytes: n.runs.bytes, URL: n.signals,
 		Request: func(ctx context.Context, run durable.Info) (a durable.Authority, err error) {
 			t, err := targetOf(run)
 			switch {

@@ -261,16 +261,21 @@ func (c *runsSignal) Run(ctx context.Context, s *streams) error {
 }
 
 type runsWork struct {
-	Drain time.Duration `default:"30s" placeholder:"DURATION" help:"How long runs may go on to where they sleep or end after the process is asked to end. Default: ${default}."`
+	Drain       time.Duration `default:"30s" placeholder:"DURATION" help:"How long runs may go on to where they sleep or end after the process is asked to end. Default: ${default}."`
+	Listen      string        `placeholder:"ADDRESS:PORT" help:"Where to take signals that strangers post to addresses of mailboxes, on this machine. Default: they are not taken."`
+	AddressFile string        `placeholder:"FILE" help:"File to write the address to, once it listens; useful with port 0."`
 }
 
 // Help implements kong.HelpProvider.
 func (*runsWork) Help() string {
 	return `Several processes can do this at once. Each run belongs to one of them.
 
+With --listen, one of them takes the signals that are posted to addresses of mailboxes. It serves nothing else. Have a proxy with TLS pass POST requests for /signals/ on to it, and set STILE_SIGNALS to the proxy's address in all processes.
+
 Examples:
 
-    stile runs work`
+    stile runs work
+    STILE_SIGNALS=https://hooks.example.com stile runs work --listen 127.0.0.1:7341`
 }
 
 // Run implements the command.
@@ -278,11 +283,16 @@ func (c *runsWork) Run(ctx context.Context, s *streams) error {
 	return workOnRuns(ctx, s, true, func(runs *durable.Runs) error {
 		runs.Work()
 		s.say("stile: carrying runs on")
-		<-ctx.Done()
+		var err error
+		if c.Listen != "" {
+			err = servePosts(ctx, s, runs, c.Listen, c.AddressFile)
+		} else {
+			<-ctx.Done()
+		}
 		draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Drain)
 		defer cancel()
 		runs.Drain(draining)
-		return nil
+		return err
 	})
 }
 

@@ -58,6 +58,7 @@ type settings struct {
 	keyring bool
 	record  retention
 	runs    runsKept
+	signals string // what addresses of mailboxes begin with; empty if there are none
 	user    string // the person's name; empty for the operating system's user
 	browser browser.EngineOptions
 	sandbox sandbox.Options
@@ -95,6 +96,10 @@ func readSettings() (settings, error) {
 	if err != nil {
 		return settings{}, usagef("STILE_RUNS: %w", err)
 	}
+	signals, err := parseSignalsURL(os.Getenv("STILE_SIGNALS"))
+	if err != nil {
+		return settings{}, usagef("STILE_SIGNALS: %w", err)
+	}
 	var web browser.EngineOptions
 	switch value := os.Getenv("STILE_BROWSER"); value {
 	case "", "confined":
@@ -107,7 +112,7 @@ func readSettings() (settings, error) {
 	if err != nil {
 		return settings{}, err
 	}
-	return settings{home, rebuilt, keyFolder(home), engine, keyring, record, runs, os.Getenv("STILE_USER"), web, boxes}, nil
+	return settings{home, rebuilt, keyFolder(home), engine, keyring, record, runs, signals, os.Getenv("STILE_USER"), web, boxes}, nil
 }
 
 // parseSandbox reads the value of STILE_SANDBOX.

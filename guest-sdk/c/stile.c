@@ -3419,18 +3419,37 @@ bool stile_signals_mailboxes_receive(stile_signals_mailboxes self, stile_string 
   return !result.failed;
 }
 
+__attribute__((import_module("stile:capability/signals@0.1.0"), import_name("[method]mailboxes.url")))
+extern void stile_import_145(uint32_t, uint32_t, uint32_t, uint32_t);
+bool stile_signals_mailboxes_url(stile_signals_mailboxes self, stile_string mailbox, stile_string *out, stile_error *error) {
+  uint32_t f0 = 0;
+  uint32_t f1 = 0;
+  uint32_t f2 = 0;
+  uint32_t f3 = 0;
+  f0 = self.handle;
+  f1 = (uint32_t)(uintptr_t)mailbox.data;
+  f2 = mailbox.len;
+  struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
+  _Static_assert(sizeof result == 48, "layout");
+  f3 = (uint32_t)(uintptr_t)&result;
+  stile_import_145(f0, f1, f2, f3);
+  if (result.failed && error) *error = result.value.error;
+  if (!result.failed) *out = result.value.ok;
+  return !result.failed;
+}
+
 __attribute__((import_module("stile:capability/signals@0.1.0"), import_name("[method]pending.subscribe")))
-extern uint32_t stile_import_145(uint32_t);
+extern uint32_t stile_import_146(uint32_t);
 stile_pollable stile_signals_pending_subscribe(stile_signals_pending self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  return (stile_pollable){stile_import_145(f0)};
+  return (stile_pollable){stile_import_146(f0)};
 }
 
 _Static_assert(sizeof(stile_option_signals_message) == 32, "layout");
 _Static_assert(offsetof(stile_option_signals_message, value) == 8, "layout");
 __attribute__((import_module("stile:capability/signals@0.1.0"), import_name("[method]pending.take")))
-extern void stile_import_146(uint32_t, uint32_t);
+extern void stile_import_147(uint32_t, uint32_t);
 bool stile_signals_pending_take(stile_signals_pending self, stile_option_signals_message *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3438,14 +3457,14 @@ bool stile_signals_pending_take(stile_signals_pending self, stile_option_signals
   struct { bool failed; union { stile_option_signals_message ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_146(f0, f1);
+  stile_import_147(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/signals@0.1.0"), import_name("get")))
-extern void stile_import_147(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_148(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_signals(stile_env self, stile_string name, stile_signals_mailboxes *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3457,14 +3476,14 @@ bool stile_env_signals(stile_env self, stile_string name, stile_signals_mailboxe
   struct { bool failed; union { stile_signals_mailboxes ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_147(f0, f1, f2, f3);
+  stile_import_148(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/signals@0.1.0"), import_name("put")))
-extern void stile_import_148(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_149(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_signals(stile_env self, stile_string name, stile_signals_mailboxes mailboxes, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3478,7 +3497,7 @@ bool stile_env_put_signals(stile_env self, stile_string name, stile_signals_mail
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_148(f0, f1, f2, f3, f4);
+  stile_import_149(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -3488,18 +3507,18 @@ _Static_assert(offsetof(stile_tools_description, name) == 0, "layout");
 _Static_assert(offsetof(stile_tools_description, description) == 8, "layout");
 _Static_assert(offsetof(stile_tools_description, input_schema) == 16, "layout");
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[resource-drop]toolbox")))
-extern void stile_import_149(uint32_t);
-void stile_tools_toolbox_drop(stile_tools_toolbox self) { stile_import_149(self.handle); }
+extern void stile_import_150(uint32_t);
+void stile_tools_toolbox_drop(stile_tools_toolbox self) { stile_import_150(self.handle); }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[resource-drop]pending")))
-extern void stile_import_150(uint32_t);
-void stile_tools_pending_drop(stile_tools_pending self) { stile_import_150(self.handle); }
+extern void stile_import_151(uint32_t);
+void stile_tools_pending_drop(stile_tools_pending self) { stile_import_151(self.handle); }
 
 _Static_assert(sizeof(stile_list_tools_description) == 8, "layout");
 _Static_assert(offsetof(stile_list_tools_description, len) == 4, "layout");
 _Static_assert(sizeof(stile_tools_description) == 24, "layout");
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]toolbox.search")))
-extern void stile_import_151(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_152(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 stile_list_tools_description stile_tools_toolbox_search(stile_tools_toolbox self, stile_string query, uint32_t limit) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3513,12 +3532,12 @@ stile_list_tools_description stile_tools_toolbox_search(stile_tools_toolbox self
   stile_list_tools_description result;
   _Static_assert(sizeof result == 8, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_151(f0, f1, f2, f3, f4);
+  stile_import_152(f0, f1, f2, f3, f4);
   return result;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]toolbox.describe")))
-extern void stile_import_152(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_153(uint32_t, uint32_t, uint32_t, uint32_t);
 stile_string stile_tools_toolbox_describe(stile_tools_toolbox self, stile_list_string names) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3530,12 +3549,12 @@ stile_string stile_tools_toolbox_describe(stile_tools_toolbox self, stile_list_s
   stile_string result;
   _Static_assert(sizeof result == 8, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_152(f0, f1, f2, f3);
+  stile_import_153(f0, f1, f2, f3);
   return result;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]toolbox.start")))
-extern void stile_import_153(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_154(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_tools_toolbox_start(stile_tools_toolbox self, stile_string tool, stile_string input, stile_env env, stile_tools_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3553,22 +3572,22 @@ bool stile_tools_toolbox_start(stile_tools_toolbox self, stile_string tool, stil
   struct { bool failed; union { stile_tools_pending ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f6 = (uint32_t)(uintptr_t)&result;
-  stile_import_153(f0, f1, f2, f3, f4, f5, f6);
+  stile_import_154(f0, f1, f2, f3, f4, f5, f6);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]pending.subscribe")))
-extern uint32_t stile_import_154(uint32_t);
+extern uint32_t stile_import_155(uint32_t);
 stile_pollable stile_tools_pending_subscribe(stile_tools_pending self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  return (stile_pollable){stile_import_154(f0)};
+  return (stile_pollable){stile_import_155(f0)};
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]pending.take")))
-extern void stile_import_155(uint32_t, uint32_t);
+extern void stile_import_156(uint32_t, uint32_t);
 bool stile_tools_pending_take(stile_tools_pending self, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3576,14 +3595,14 @@ bool stile_tools_pending_take(stile_tools_pending self, stile_string *out, stile
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_155(f0, f1);
+  stile_import_156(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("get")))
-extern void stile_import_156(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_157(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_tools(stile_env self, stile_string name, stile_tools_toolbox *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3595,14 +3614,14 @@ bool stile_env_tools(stile_env self, stile_string name, stile_tools_toolbox *out
   struct { bool failed; union { stile_tools_toolbox ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_156(f0, f1, f2, f3);
+  stile_import_157(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("put")))
-extern void stile_import_157(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_158(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_tools(stile_env self, stile_string name, stile_tools_toolbox toolbox, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3616,7 +3635,7 @@ bool stile_env_put_tools(stile_env self, stile_string name, stile_tools_toolbox 
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_157(f0, f1, f2, f3, f4);
+  stile_import_158(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }

@@ -945,6 +945,9 @@ typedef struct { bool some; uint64_t value; } stile_option_u64;
 // Waits for a message in a mailbox, for at most this long. Fails with `unavailable` if the call is not durable.
 bool stile_signals_mailboxes_receive(stile_signals_mailboxes self, stile_string mailbox, const uint64_t *milliseconds, stile_signals_pending *out, stile_error *error);
 
+// An address to which anybody who has it can post messages for a mailbox, until the call ends. The same mailbox has the same address.
+bool stile_signals_mailboxes_url(stile_signals_mailboxes self, stile_string mailbox, stile_string *out, stile_error *error);
+
 // Ready once the mailbox has a message, or the time is over.
 stile_pollable stile_signals_pending_subscribe(stile_signals_pending self);
 

@@ -4602,8 +4602,33 @@ func (r *SignalsMailboxes) Receive(mailbox string, milliseconds *uint64) (out *S
 	return
 }
 
+//go:wasmimport stile:capability/signals@0.1.0 [method]mailboxes.url
+func import153(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+
+// An address to which anybody who has it can post messages for a mailbox, until the call ends. The same mailbox has the same address.
+func (r *SignalsMailboxes) URL(mailbox string) (out string, err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	var f2 uint32
+	var f3 uint32
+	f0 = uint32(r.handle)
+	f1 = uint32(c.text(mailbox))
+	f2 = uint32(len(mailbox))
+	o := c.area(48)
+	f3 = c.keep(o)
+	import153(f0, f1, f2, f3)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	out = loadString(unsafe.Add(o, 8))
+	return
+}
+
 //go:wasmimport stile:capability/signals@0.1.0 [method]pending.subscribe
-func import153(f0 uint32) uint32
+func import154(f0 uint32) uint32
 
 // Ready once the mailbox has a message, or the time is over.
 func (r *SignalsPending) Subscribe() *Pollable {
@@ -4611,11 +4636,11 @@ func (r *SignalsPending) Subscribe() *Pollable {
 	defer c.end()
 	var f0 uint32
 	f0 = uint32(r.handle)
-	return &Pollable{import153(f0)}
+	return &Pollable{import154(f0)}
 }
 
 //go:wasmimport stile:capability/signals@0.1.0 [method]pending.take
-func import154(f0 uint32, f1 uint32)
+func import155(f0 uint32, f1 uint32)
 
 // The oldest message of the mailbox, which nobody else gets then. None if there is none. Fails with `timed-out` if there is none
 // and the time is over.
@@ -4627,7 +4652,7 @@ func (r *SignalsPending) Take() (out *SignalsMessage, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import154(f0, f1)
+	import155(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4637,7 +4662,7 @@ func (r *SignalsPending) Take() (out *SignalsMessage, err error) {
 }
 
 //go:wasmimport stile:capability/signals@0.1.0 get
-func import155(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import156(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Signals returns the binding of this name, which must be of stile:capability/signals.
 func (r *Env) Signals(name string) (out *SignalsMailboxes, err error) {
@@ -4652,7 +4677,7 @@ func (r *Env) Signals(name string) (out *SignalsMailboxes, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import155(f0, f1, f2, f3)
+	import156(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4662,7 +4687,7 @@ func (r *Env) Signals(name string) (out *SignalsMailboxes, err error) {
 }
 
 //go:wasmimport stile:capability/signals@0.1.0 put
-func import156(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import157(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutSignals gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutSignals(name string, mailboxes *SignalsMailboxes) (err error) {
@@ -4679,7 +4704,7 @@ func (r *Env) PutSignals(name string, mailboxes *SignalsMailboxes) (err error) {
 	f3 = uint32(give(&mailboxes.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import156(f0, f1, f2, f3, f4)
+	import157(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4736,7 +4761,7 @@ func (r *ToolsPending) Drop() {
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]toolbox.search
-func import157(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import158(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 func (r *ToolsToolbox) Search(query string, limit uint32) []ToolsDescription {
 	c := begin()
@@ -4752,12 +4777,12 @@ func (r *ToolsToolbox) Search(query string, limit uint32) []ToolsDescription {
 	f3 = uint32(limit)
 	o := c.area(8)
 	f4 = c.keep(o)
-	import157(f0, f1, f2, f3, f4)
+	import158(f0, f1, f2, f3, f4)
 	return loadList(o, 24, func(p unsafe.Pointer) ToolsDescription { return loadToolsDescription(p) })
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]toolbox.describe
-func import158(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import159(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 func (r *ToolsToolbox) Describe(names []string) string {
 	c := begin()
@@ -4767,21 +4792,21 @@ func (r *ToolsToolbox) Describe(names []string) string {
 	var f2 uint32
 	var f3 uint32
 	f0 = uint32(r.handle)
-	list159 := c.elements(len(names), 8)
+	list160 := c.elements(len(names), 8)
 	for k, v := range names {
-		p := unsafe.Add(list159, k*8)
+		p := unsafe.Add(list160, k*8)
 		c.storeString(p, v)
 	}
-	f1 = uint32(c.keep(list159))
+	f1 = uint32(c.keep(list160))
 	f2 = uint32(len(names))
 	o := c.area(8)
 	f3 = c.keep(o)
-	import158(f0, f1, f2, f3)
+	import159(f0, f1, f2, f3)
 	return loadString(o)
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]toolbox.start
-func import160(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32)
+func import161(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32)
 
 func (r *ToolsToolbox) Start(tool string, input string, env *Env) (out *ToolsPending, err error) {
 	c := begin()
@@ -4801,7 +4826,7 @@ func (r *ToolsToolbox) Start(tool string, input string, env *Env) (out *ToolsPen
 	f5 = uint32(give(&env.handle))
 	o := c.area(48)
 	f6 = c.keep(o)
-	import160(f0, f1, f2, f3, f4, f5, f6)
+	import161(f0, f1, f2, f3, f4, f5, f6)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4811,18 +4836,18 @@ func (r *ToolsToolbox) Start(tool string, input string, env *Env) (out *ToolsPen
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]pending.subscribe
-func import161(f0 uint32) uint32
+func import162(f0 uint32) uint32
 
 func (r *ToolsPending) Subscribe() *Pollable {
 	c := begin()
 	defer c.end()
 	var f0 uint32
 	f0 = uint32(r.handle)
-	return &Pollable{import161(f0)}
+	return &Pollable{import162(f0)}
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]pending.take
-func import162(f0 uint32, f1 uint32)
+func import163(f0 uint32, f1 uint32)
 
 func (r *ToolsPending) Take() (out string, err error) {
 	c := begin()
@@ -4832,7 +4857,7 @@ func (r *ToolsPending) Take() (out string, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import162(f0, f1)
+	import163(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4842,7 +4867,7 @@ func (r *ToolsPending) Take() (out string, err error) {
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 get
-func import163(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import164(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Tools returns the binding of this name, which must be of stile:capability/tools.
 func (r *Env) Tools(name string) (out *ToolsToolbox, err error) {
@@ -4857,7 +4882,7 @@ func (r *Env) Tools(name string) (out *ToolsToolbox, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import163(f0, f1, f2, f3)
+	import164(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4867,7 +4892,7 @@ func (r *Env) Tools(name string) (out *ToolsToolbox, err error) {
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 put
-func import164(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import165(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutTools gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutTools(name string, toolbox *ToolsToolbox) (err error) {
@@ -4884,7 +4909,7 @@ func (r *Env) PutTools(name string, toolbox *ToolsToolbox) (err error) {
 	f3 = uint32(give(&toolbox.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import164(f0, f1, f2, f3, f4)
+	import165(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -5015,12 +5040,12 @@ func storeToolError(c *call, p unsafe.Pointer, v toolError) {
 		c.storeString(unsafe.Add(p, 4), v.Value)
 	case toolErrorInvalidInput:
 		*(*uint8)(p) = 1
-		list165 := c.elements(len(v.Value), 16)
+		list166 := c.elements(len(v.Value), 16)
 		for k, v := range v.Value {
-			p := unsafe.Add(list165, k*16)
+			p := unsafe.Add(list166, k*16)
 			storeToolProblem(c, p, v)
 		}
-		c.storePair(unsafe.Add(p, 4), list165, len(v.Value))
+		c.storePair(unsafe.Add(p, 4), list166, len(v.Value))
 	case toolErrorDenied:
 		*(*uint8)(p) = 2
 		storeDenial(c, unsafe.Add(p, 4), v.Value)

@@ -576,6 +576,8 @@ export namespace Signals {
   interface Mailboxes {
     /** Waits for a message in a mailbox, for at most this long. Fails with `unavailable` if the call is not durable. */
     receive(mailbox: string, milliseconds?: bigint | undefined): Promise<Pending>;
+    /** An address to which anybody who has it can post messages for a mailbox, until the call ends. The same mailbox has the same address. */
+    url(mailbox: string): Promise<string>;
   }
   interface Pending {
     /** Ready once the mailbox has a message, or the time is over. */

@@ -392,6 +392,11 @@ export interface Signals {
   receive<T = unknown>(mailbox: string): Promise<Signal<T>>;
   /** Waits at most `timeout`: milliseconds, or a text like "3 days". Then the result is undefined. */
   receive<T = unknown>(mailbox: string, options: { timeout?: number | string }): Promise<Signal<T> | undefined>;
+  /**
+   * The address of a mailbox: who has it can POST messages, as JSON of at most 64 KiB, until the call ends. A mailbox has one address. The manifest asks for it
+   * with `"signals": { "reachable": true }`.
+   */
+  url(mailbox: string): Promise<string>;
 }
 
 /** A message that somebody sent. */

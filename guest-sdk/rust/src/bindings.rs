@@ -20715,6 +20715,177 @@ result45
 }
 }
 }
+impl Mailboxes {
+#[allow(unused_unsafe, clippy::all)]
+/// An address to which anybody who has it can post messages for a mailbox, until the call ends. The same mailbox has the same address.
+#[allow(async_fn_in_trait)]
+pub fn url(&self,mailbox: &str,) -> Result<_rt::String,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 16+8*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 16+8*::core::mem::size_of::<*const u8>()]);
+let vec0 = mailbox;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/signals@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[method]mailboxes.url"]
+fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
+let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+let result46 = match l3 {
+0 => {
+let e = {
+let l4 = *ptr1.add(8).cast::<*mut u8>();
+let l5 = *ptr1.add(8+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len6 = l5;
+let bytes6 = _rt::Vec::from_raw_parts(l4.cast(), len6, len6);
+_rt::string_lift(bytes6)
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l7 = i32::from(*ptr1.add(8).cast::<u8>());
+use super::super::super::stile::capability::types::Error as V45;
+let v45 = match l7 {
+0 => {
+let e45 = {
+let l8 = *ptr1.add(16).cast::<*mut u8>();
+let l9 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len10 = l9;
+let bytes10 = _rt::Vec::from_raw_parts(l8.cast(), len10, len10);
+let l11 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l12 = *ptr1.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len13 = l12;
+let bytes13 = _rt::Vec::from_raw_parts(l11.cast(), len13, len13);
+let l14 = *ptr1.add(16+4*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l15 = *ptr1.add(16+5*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len16 = l15;
+let bytes16 = _rt::Vec::from_raw_parts(l14.cast(), len16, len16);
+let l17 = *ptr1.add(16+6*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l18 = *ptr1.add(16+7*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len19 = l18;
+let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
+super::super::super::stile::capability::types::Denial{
+binding: _rt::string_lift(bytes10),
+operation: _rt::string_lift(bytes13),
+reason: _rt::string_lift(bytes16),
+remedy: _rt::string_lift(bytes19),
+}
+};
+V45::Denied(e45)
+}
+1 => {
+let e45 = {
+let l20 = *ptr1.add(16).cast::<*mut u8>();
+let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len22 = l21;
+let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
+_rt::string_lift(bytes22)
+};
+V45::Revoked(e45)
+}
+2 => {
+V45::Expired
+}
+3 => {
+let e45 = {
+let l23 = *ptr1.add(16).cast::<*mut u8>();
+let l24 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len25 = l24;
+let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
+_rt::string_lift(bytes25)
+};
+V45::Exhausted(e45)
+}
+4 => {
+V45::TimedOut
+}
+5 => {
+let e45 = {
+let l26 = *ptr1.add(16).cast::<i64>();
+l26 as u64
+};
+V45::TooLarge(e45)
+}
+6 => {
+let e45 = {
+let l27 = *ptr1.add(16).cast::<*mut u8>();
+let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len29 = l28;
+let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
+_rt::string_lift(bytes29)
+};
+V45::NotFound(e45)
+}
+7 => {
+let e45 = {
+let l30 = *ptr1.add(16).cast::<*mut u8>();
+let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len32 = l31;
+let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
+_rt::string_lift(bytes32)
+};
+V45::AlreadyExists(e45)
+}
+8 => {
+let e45 = {
+let l33 = *ptr1.add(16).cast::<*mut u8>();
+let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len35 = l34;
+let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
+_rt::string_lift(bytes35)
+};
+V45::Conflict(e45)
+}
+9 => {
+let e45 = {
+let l36 = *ptr1.add(16).cast::<*mut u8>();
+let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len38 = l37;
+let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
+_rt::string_lift(bytes38)
+};
+V45::Invalid(e45)
+}
+10 => {
+let e45 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V45::Unavailable(e45)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e45 = {
+let l42 = *ptr1.add(16).cast::<*mut u8>();
+let l43 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len44 = l43;
+let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
+_rt::string_lift(bytes44)
+};
+V45::Interrupted(e45)
+}
+};
+v45
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result46
+}
+}
+}
 impl Pending {
 #[allow(unused_unsafe, clippy::all)]
 /// Ready once the mailbox has a message, or the time is over.
@@ -21933,8 +22104,8 @@ pub(crate) use __export_with_everything_impl as export;
 #[unsafe(link_section = "component-type:wit-bindgen:0.46.0:stile:extension@0.1.0:with-everything:encoded world")]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 10321] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xcbO\x01A\x02\x01A'\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 10373] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xffO\x01A\x02\x01A'\x01\
 B\x0c\x04\0\x08pollable\x03\x01\x01h\0\x01@\x01\x04self\x01\0\x7f\x04\0\x16[meth\
 od]pollable.ready\x01\x02\x01@\x01\x04self\x01\x01\0\x04\0\x16[method]pollable.b\
 lock\x01\x03\x01p\x01\x01py\x01@\x01\x09pollables\x04\0\x05\x04\0\x04poll\x01\x06\
@@ -22149,29 +22320,30 @@ method]toolbox.start\x01\x12\x01h\x09\x01i\x05\x01@\x01\x04self\x13\0\x14\x04\0\
 \0\x14[method]pending.take\x01\x17\x01h\x03\x01i\x08\x01j\x01\x19\x01\x01\x01@\x02\
 \x03env\x18\x04names\0\x1a\x04\0\x03get\x01\x1b\x01j\0\x01\x01\x01@\x03\x03env\x18\
 \x04names\x07toolbox\x19\0\x1c\x04\0\x03put\x01\x1d\x03\0\x1cstile:capability/to\
-ols@0.1.0\x05\x13\x01B\x20\x02\x03\x02\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\
-\x01\x04\x04\0\x03env\x03\0\x02\x02\x03\x02\x01\x07\x04\0\x08pollable\x03\0\x04\x01\
-r\x03\x04datas\x04froms\x08receivedw\x04\0\x07message\x03\0\x06\x04\0\x09mailbox\
-es\x03\x01\x04\0\x07pending\x03\x01\x01h\x08\x01kw\x01i\x09\x01j\x01\x0c\x01\x01\
-\x01@\x03\x04self\x0a\x07mailboxs\x0cmilliseconds\x0b\0\x0d\x04\0\x19[method]mai\
-lboxes.receive\x01\x0e\x01h\x09\x01i\x05\x01@\x01\x04self\x0f\0\x10\x04\0\x19[me\
-thod]pending.subscribe\x01\x11\x01k\x07\x01j\x01\x12\x01\x01\x01@\x01\x04self\x0f\
-\0\x13\x04\0\x14[method]pending.take\x01\x14\x01h\x03\x01i\x08\x01j\x01\x16\x01\x01\
-\x01@\x02\x03env\x15\x04names\0\x17\x04\0\x03get\x01\x18\x01j\0\x01\x01\x01@\x03\
-\x03env\x15\x04names\x09mailboxes\x16\0\x19\x04\0\x03put\x01\x1a\x03\0\x1estile:\
-capability/signals@0.1.0\x05\x14\x02\x03\0\x01\x06denial\x01B\x17\x02\x03\x02\x01\
-\x15\x04\0\x06denial\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x01r\x04\
-\x09read-only\x7f\x0bdestructive\x7f\x0aidempotent\x7f\x0aopen-world\x7f\x04\0\x0b\
-annotations\x03\0\x04\x01ks\x01r\x05\x04names\x0bdescriptions\x0cinput-schemas\x0d\
-output-schema\x06\x0bannotations\x05\x04\0\x0adefinition\x03\0\x07\x01r\x02\x04p\
-aths\x07messages\x04\0\x07problem\x03\0\x09\x01r\x03\x04names\x07messages\x05sta\
-cks\x04\0\x07failure\x03\0\x0b\x01p\x0a\x01q\x05\x0cunknown-tool\x01s\0\x0dinval\
-id-input\x01\x0d\0\x06denied\x01\x01\0\x09exhausted\x01s\0\x06failed\x01\x0c\0\x04\
-\0\x05error\x03\0\x0e\x01p\x08\x01@\0\0\x10\x04\0\x08describe\x01\x11\x01i\x03\x01\
-j\x01s\x01\x0f\x01@\x03\x04tools\x05inputs\x03env\x12\0\x13\x04\0\x04call\x01\x14\
-\x04\0\x1bstile:extension/tools@0.1.0\x05\x16\x04\0%stile:extension/with-everyth\
-ing@0.1.0\x04\0\x0b\x15\x01\0\x0fwith-everything\x03\0\0\0G\x09producers\x01\x0c\
-processed-by\x02\x0dwit-component\x070.239.0\x10wit-bindgen-rust\x060.46.0";
+ols@0.1.0\x05\x13\x01B#\x02\x03\x02\x01\x03\x04\0\x05error\x03\0\0\x02\x03\x02\x01\
+\x04\x04\0\x03env\x03\0\x02\x02\x03\x02\x01\x07\x04\0\x08pollable\x03\0\x04\x01r\
+\x03\x04datas\x04froms\x08receivedw\x04\0\x07message\x03\0\x06\x04\0\x09mailboxe\
+s\x03\x01\x04\0\x07pending\x03\x01\x01h\x08\x01kw\x01i\x09\x01j\x01\x0c\x01\x01\x01\
+@\x03\x04self\x0a\x07mailboxs\x0cmilliseconds\x0b\0\x0d\x04\0\x19[method]mailbox\
+es.receive\x01\x0e\x01j\x01s\x01\x01\x01@\x02\x04self\x0a\x07mailboxs\0\x0f\x04\0\
+\x15[method]mailboxes.url\x01\x10\x01h\x09\x01i\x05\x01@\x01\x04self\x11\0\x12\x04\
+\0\x19[method]pending.subscribe\x01\x13\x01k\x07\x01j\x01\x14\x01\x01\x01@\x01\x04\
+self\x11\0\x15\x04\0\x14[method]pending.take\x01\x16\x01h\x03\x01i\x08\x01j\x01\x18\
+\x01\x01\x01@\x02\x03env\x17\x04names\0\x19\x04\0\x03get\x01\x1a\x01j\0\x01\x01\x01\
+@\x03\x03env\x17\x04names\x09mailboxes\x18\0\x1b\x04\0\x03put\x01\x1c\x03\0\x1es\
+tile:capability/signals@0.1.0\x05\x14\x02\x03\0\x01\x06denial\x01B\x17\x02\x03\x02\
+\x01\x15\x04\0\x06denial\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x01r\
+\x04\x09read-only\x7f\x0bdestructive\x7f\x0aidempotent\x7f\x0aopen-world\x7f\x04\
+\0\x0bannotations\x03\0\x04\x01ks\x01r\x05\x04names\x0bdescriptions\x0cinput-sch\
+emas\x0doutput-schema\x06\x0bannotations\x05\x04\0\x0adefinition\x03\0\x07\x01r\x02\
+\x04paths\x07messages\x04\0\x07problem\x03\0\x09\x01r\x03\x04names\x07messages\x05\
+stacks\x04\0\x07failure\x03\0\x0b\x01p\x0a\x01q\x05\x0cunknown-tool\x01s\0\x0din\
+valid-input\x01\x0d\0\x06denied\x01\x01\0\x09exhausted\x01s\0\x06failed\x01\x0c\0\
+\x04\0\x05error\x03\0\x0e\x01p\x08\x01@\0\0\x10\x04\0\x08describe\x01\x11\x01i\x03\
+\x01j\x01s\x01\x0f\x01@\x03\x04tools\x05inputs\x03env\x12\0\x13\x04\0\x04call\x01\
+\x14\x04\0\x1bstile:extension/tools@0.1.0\x05\x16\x04\0%stile:extension/with-eve\
+rything@0.1.0\x04\0\x0b\x15\x01\0\x0fwith-everything\x03\0\0\0G\x09producers\x01\
+\x0cprocessed-by\x02\x0dwit-component\x070.239.0\x10wit-bindgen-rust\x060.46.0";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {
