@@ -132,6 +132,9 @@ func (c *call) saveHandle(rep abi.Rep, h *handle) (s savedHandle, err error) {
 			return s, nil
 		}
 	}
+	if h.again != nil { // as it was before its process ended
+		return s, &awakeError{fmt.Sprintf("a %s of %q has not been used since it was made", h.resource.Name, h.binding)}
+	}
 	if h.dead != nil {
 		s.Dead = &savedError{h.dead.Code, h.dead.Detail}
 		return s, nil

@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"testing"
+
+	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/internal/errkind"
 )
 
 // FuzzState reads states that nobody wrote. What is accepted has runs within the memory that it says.
@@ -50,4 +53,16 @@ func FuzzLogged(f *testing.F) {
 		j := &journal{rest: [][]byte{b}}
 		_, _ = j.next(b)
 	})
+}
+
+// A value that can be made again keeps its call awake, because a state has only values that are lost.
+func TestMadeAgainStaysAwake(t *testing.T) {
+	h := &handle{resource: &abi.Resource{Interface: &abi.Interface{Name: "stile:capability/http"}, Name: "exchange"}, binding: "web", dead: abi.ErrInterrupted, again: &repeated{}}
+	if s, err := new(call).saveHandle(1, h); !errkind.Is[*awakeError](err) {
+		t.Errorf("it became %+v, %v", s, err)
+	}
+	h.again = nil
+	if s, err := new(call).saveHandle(1, h); err != nil || s.Dead == nil {
+		t.Errorf("it became %+v, %v", s, err)
+	}
 }
