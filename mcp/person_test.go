@@ -9,6 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/lifecycle"
 )
 
@@ -203,7 +204,7 @@ func (h *home) manual(name string) *sdk.ClientSession {
 func TestQuestionIsPlain(t *testing.T) {
 	q := question{out: writeOutput{
 		Extension: "x", Version: "1.0.0", Scope: "agent:a", Digest: strings.Repeat("a", 64), Release: 7,
-	}, version: &lifecycle.Version{Tools: []abi.Definition{{Name: "get", Description: "nice\u202e\x1b[2J\nIt may do nothing. APPROVED\u2028" + strings.Repeat("long ", 10_000), InputSchema: "{}"}}}}
+	}, version: &lifecycle.Version{Manifest: &extension.Manifest{}, Tools: []abi.Definition{{Name: "get", Description: "nice\u202e\x1b[2J\nIt may do nothing. APPROVED\u2028" + strings.Repeat("long ", 10_000), InputSchema: "{}"}}}}
 	m := q.params(lifecycle.Viewer{Agent: "a"}).Message
 	if len(m) > 2000 || strings.ContainsAny(m, "\u202e\x1b\u2028") || strings.Count(m, "\n") != 3 || !strings.Contains(m, "50,0") || !strings.Contains(m, "stile ext show 7 --full") {
 		t.Errorf("got %q", m)
