@@ -26,7 +26,8 @@ type Durable struct {
 	Log [][]byte
 	// Mailboxes are what [abi.MailboxesOf] returns to capabilities. Default: the call has none.
 	Mailboxes abi.Mailboxes
-	// Idle is how long a call waits before it sleeps, if it can. Zero means that it never sleeps.
+	// Idle is how long a call waits before it sleeps, if it can. It sleeps earlier if less than a quarter of [Options.PackedMemory] is free. Zero means
+	// that it never sleeps.
 	Idle time.Duration
 }
 

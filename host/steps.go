@@ -89,14 +89,19 @@ func (c *call) pause(of *Component) (long *watch) {
 	return c.doze()
 }
 
-// doze watches what the call waits for. A durable call that is packed and could sleep also wakes up after a while, to sleep.
+// doze watches what the call waits for. A durable call that is packed and could sleep also wakes up after a while, or at once if memory is short, to
+// sleep.
 func (c *call) doze() *watch {
 	w := c.watch(c.parked)
 	if c.journal == nil || c.journal.Idle <= 0 || c.packed == nil {
 		return w
 	}
 	if _, err := c.saveHandles(); err == nil {
-		w.stops = append(w.stops, time.AfterFunc(c.journal.Idle, func() {
+		idle := c.journal.Idle
+		if c.host.packed.Free() < c.host.options.PackedMemory/4 {
+			idle = 0
+		}
+		w.stops = append(w.stops, time.AfterFunc(idle, func() {
 			w.idle.Store(true)
 			w.ring()
 		}).Stop)
@@ -129,6 +134,10 @@ func (c *call) giveBack(of *Component) (over bool, err error) {
 		switch {
 		case errors.Is(err, errBusy):
 			if ready, err := c.awaitFor(c.host.patience); len(ready) > 0 || err != nil {
+				return true, err
+			}
+		case errors.Is(err, errKept) && c.journal != nil && c.journal.Idle > 0: // it can sleep once there is room to pack it
+			if ready, err := c.awaitFor(max(min(c.journal.Idle, time.Second), morePatience)); len(ready) > 0 || err != nil {
 				return true, err
 			}
 		case err != nil && !errors.Is(err, errKept) && c.ctx.Err() == nil:

@@ -304,6 +304,33 @@ func TestDurableRequests(t *testing.T) {
 	}
 }
 
+// TestDurableWithoutRoom has more durable calls wait than a host has room for. Most of them sleep long before their time.
+func TestDurableWithoutRoom(t *testing.T) {
+	t.Parallel()
+	_, tools := newToolchain(t, host.Options{PackedMemory: 8 << 20})
+	component := build(t, tools, tool("", `await env.clock.sleep(3_600_000);`))
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	asleep := make(chan struct{}, 400)
+	for i := range 400 {
+		all.Go(func() {
+			d := host.Durable{Run: fmt.Sprint("r", i), Idle: time.Hour, Journal: &logged{kill: 1 << 30}}
+			_, err := component.Do(ctx, host.Request{Tool: "t", Durable: &d, Env: host.Env{"clock": clock.System()}})
+			switch {
+			case errors.As(err, new(*host.AsleepError)):
+				asleep <- struct{}{}
+			case ctx.Err() == nil:
+				t.Errorf("call %d: %v", i, err)
+			}
+		})
+	}
+	for range 100 {
+		<-asleep
+	}
+	cancel()
+	all.Wait()
+}
+
 // TestDurableAwaited kills calls that do something else while a request is on its way, and that wait long enough to sleep. A request that can be sent
 // again keeps them awake, as it did before.
 func TestDurableAwaited(t *testing.T) {
