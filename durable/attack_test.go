@@ -42,16 +42,23 @@ func (s *stored) reopen(t *testing.T) {
 	}
 }
 
+// file opens the file beside those who work on it. The caller closes it.
+func (s *stored) file(t *testing.T) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(s.dir, durable.File)+"?_pragma=busy_timeout(60000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
 // change runs statements on the file, which nobody has open.
 func (s *stored) change(t *testing.T, statements ...string) {
 	t.Helper()
 	if err := s.close(); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("sqlite", filepath.Join(s.dir, durable.File))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := s.file(t)
 	for _, q := range statements {
 		if _, err := db.ExecContext(t.Context(), q); err != nil {
 			t.Fatal(q, err)
@@ -66,7 +73,7 @@ func (s *stored) change(t *testing.T, statements ...string) {
 // until waits for a run to be in a state.
 func (s *stored) until(t *testing.T, name string, state durable.State) durable.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for {
 		r, err := s.runs.Result(ctx, name)
@@ -223,7 +230,7 @@ func TestStopped(t *testing.T) {
 	}
 	started := time.Now()
 	s.runs.Work()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	taken := false
 	for !taken {
@@ -262,10 +269,7 @@ func TestEveryByte(t *testing.T) {
 	s.runs.Work()
 	s.until(t, run.Name, durable.Asleep)
 	s.change(t)
-	db, err := sql.Open("sqlite", filepath.Join(s.dir, durable.File))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := s.file(t)
 	defer func() { _ = db.Close() }()
 	exec := func(query string, args ...any) {
 		t.Helper()

@@ -49,7 +49,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		names = append(names, info.Name)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	sum := func() (n int) {
 		for i := range runs {

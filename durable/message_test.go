@@ -132,7 +132,7 @@ func TestMessageBeforeSleep(t *testing.T) {
 		}
 	}
 	send(t, s.runs, run.Name, 2, "")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if r, err := s.runs.Wait(ctx, run.Name); err != nil || string(r.Output) != `[1,2]` {
 		t.Errorf("got %s %s %v %v", r.State, r.Output, r.Err(), err)

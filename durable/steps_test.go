@@ -57,7 +57,7 @@ func start(t *testing.T, runs *durable.Runs, s durable.Spec) string {
 // result waits for the end of a run.
 func result(t *testing.T, runs *durable.Runs, name string) durable.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	r, err := runs.Wait(ctx, name)
 	if err != nil {
@@ -69,7 +69,7 @@ func result(t *testing.T, runs *durable.Runs, name string) durable.Result {
 // reach waits for a run to be in a state.
 func reach(t *testing.T, runs *durable.Runs, name string, state durable.State) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for {
 		r, err := runs.Result(ctx, name)

@@ -1,7 +1,6 @@
 package durable_test
 
 import (
-	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,10 +14,7 @@ import (
 // count reads a number from the file.
 func (s *stored) count(t *testing.T, query string) (n int64) {
 	t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(s.dir, durable.File))
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := s.file(t)
 	defer func() { _ = db.Close() }()
 	if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
 		t.Fatal(query, err)
