@@ -226,97 +226,138 @@ const maxKey = 256
 
 // Start writes a run down. It goes on in whichever process works on the store. existed says that the key already names it.
 func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err error) {
-	if len(s.Input) == 0 {
-		s.Input = []byte("{}")
+	for _, own := range []string{"schedule:", "child:"} {
+		if strings.HasPrefix(s.Key, own) {
+			return Info{}, false, fmt.Errorf("keys that begin with %q are those of the store itself; use another", own)
+		}
 	}
-	s.Deadline = cmp.Or(s.Deadline, DefaultDeadline)
-	switch {
-	case len(s.Key) > maxKey:
-		return Info{}, false, fmt.Errorf("the key of a run has %d bytes; %d are allowed", len(s.Key), maxKey)
-	case len(s.Function) > maxFunction:
-		return Info{}, false, fmt.Errorf("the name of a function has %d bytes; %d are allowed", len(s.Function), maxFunction)
-	case s.Function != "" && (s.Component != nil || s.Modules != nil || s.Tool != ""):
-		return Info{}, false, errors.New("a run is of a component or of a function, not of both")
-	case len(s.Input) > maxValue:
-		return Info{}, false, fmt.Errorf("the input of a run has %s; %s are allowed", printable.Size(int64(len(s.Input))), printable.Size(maxValue))
-	}
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, s.Input); err != nil {
-		return Info{}, false, fmt.Errorf("the input of a run is not JSON: %w", err)
-	}
-	s.Input = compact.Bytes()
-	if err := s.Retry.Check(); err != nil {
-		return Info{}, false, fmt.Errorf("retry: %w", err)
-	}
-	name := newName()
-	what := spec{Tool: s.Tool, Function: s.Function, Target: s.Target, Pinned: s.Pinned, Input: s.Input, Retry: s.Retry, Modules: map[string]string{}}
-	digest, bodies := "", map[string][]byte{}
-	if s.Function == "" {
-		digest = sha256hex.Of(s.Component)
-		bodies[digest] = s.Component
-	}
-	for _, m := range s.Modules {
-		d := sha256hex.Of(m)
-		what.Modules[host.ModuleName(m)] = d
-		bodies[d] = m
-	}
-	text, err := json.Marshal(what)
+	w, err := r.written(s)
 	if err != nil {
-		return Info{}, false, fmt.Errorf("write a run down: %w", err)
+		return Info{}, false, err
 	}
-	sealed := r.sealer.seal(place{run: name, kind: "spec"}, text)
-	head := r.sealer.seal(place{run: name, kind: "head", after: tag(sealed)}, headOf(1))
-	now := r.now()
 	var found row
-	packed := map[string][]byte{}
-	write := func(c *sqlite.Conn) error {
-		if s.Key != "" {
-			err := c.Row(ctx, `SELECT `+rowColumns+` FROM run WHERE key = ?`, s.Key).Scan(found.fields()...)
-			if err == nil {
-				existed = true
-				return nil
-			}
-			if !errors.Is(err, sql.ErrNoRows) {
-				return err
-			}
-		}
-		if s.Whose != "" {
-			var n int
-			const live = `SELECT count(*) FROM run WHERE whose = ? AND state IN ('ready', 'running', 'asleep')`
-			if err := c.Row(ctx, live, digestOf(s.Whose)).Scan(&n); err != nil {
-				return err
-			}
-			if n >= s.Most {
-				return &CrowdedError{s.Most}
-			}
-		}
-		if err := keepCode(ctx, c, digest, what.Modules, packed); err != nil {
-			return err
-		}
-		_, err := c.Exec(ctx, `INSERT INTO run (name, key, state, created, changed, deadline, code, function, spec, head, whose) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			name, nullable(s.Key), Ready, now.UnixMilli(), now.UnixMilli(), now.Add(s.Deadline).UnixMilli(), digest, nullable(s.Function), sealed, head, digestOf(s.Whose))
-		if err != nil {
-			return err
-		}
-		found, err = findRun(ctx, c, name)
+	if err := r.updateWith(ctx, w, func(c *sqlite.Conn) (err error) {
+		found, existed, err = r.insert(ctx, c, w)
 		return err
-	}
-	for err = errNoCode; errors.Is(err, errNoCode); { // another process may remove code meanwhile
-		if err = r.packCode(ctx, bodies, packed); err == nil {
-			err = r.db.Update(ctx, write)
-		}
-	}
-	if err != nil {
+	}); err != nil {
 		return Info{}, false, err
 	}
 	if info, err = r.info(found); err != nil {
 		return Info{}, existed, err
 	}
-	if existed && (info.Tool != s.Tool || info.Function != s.Function || info.Target != s.Target || string(info.Input) != string(s.Input)) {
+	if existed && !w.is(info) {
 		return info, true, &KeyError{s.Key, info.Name}
 	}
 	r.wake()
 	return info, existed, nil
+}
+
+// writtenRun is a run that is about to be written down.
+type writtenRun struct {
+	spec     spec
+	key      string
+	code     string            // the component's digest
+	bodies   map[string][]byte // of that and its modules, by digest
+	packed   map[string][]byte // those that may not be in the file yet
+	deadline time.Duration
+	schedule string // that starts it
+	whose    string // a digest, if not empty, of who may have so many at a time
+	most     int
+}
+
+// is reports whether a run is of the same.
+func (w writtenRun) is(i Info) bool {
+	return i.Tool == w.spec.Tool && i.Function == w.spec.Function && i.Target == w.spec.Target && string(i.Input) == string(w.spec.Input)
+}
+
+// written checks what is to be started.
+func (r *Runs) written(s Spec) (w writtenRun, err error) {
+	if len(s.Input) == 0 {
+		s.Input = []byte("{}")
+	}
+	switch {
+	case len(s.Key) > maxKey:
+		return w, fmt.Errorf("the key of a run has %d bytes; %d are allowed", len(s.Key), maxKey)
+	case len(s.Function) > maxFunction:
+		return w, fmt.Errorf("the name of a function has %d bytes; %d are allowed", len(s.Function), maxFunction)
+	case s.Function != "" && (s.Component != nil || s.Modules != nil || s.Tool != ""):
+		return w, errors.New("a run is of a component or of a function, not of both")
+	case len(s.Input) > maxValue:
+		return w, fmt.Errorf("the input of a run has %s; %s are allowed", printable.Size(int64(len(s.Input))), printable.Size(maxValue))
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, s.Input); err != nil {
+		return w, fmt.Errorf("the input of a run is not JSON: %w", err)
+	}
+	if err := s.Retry.Check(); err != nil {
+		return w, fmt.Errorf("retry: %w", err)
+	}
+	w = writtenRun{
+		spec: spec{Tool: s.Tool, Function: s.Function, Target: s.Target, Pinned: s.Pinned, Input: compact.Bytes(), Retry: s.Retry, Modules: map[string]string{}},
+		key:  s.Key, bodies: map[string][]byte{}, packed: map[string][]byte{}, deadline: cmp.Or(s.Deadline, DefaultDeadline),
+		whose: digestOf(s.Whose), most: s.Most,
+	}
+	if s.Function == "" {
+		w.code = sha256hex.Of(s.Component)
+		w.bodies[w.code] = s.Component
+	}
+	for _, m := range s.Modules {
+		d := sha256hex.Of(m)
+		w.spec.Modules[host.ModuleName(m)] = d
+		w.bodies[d] = m
+	}
+	return w, nil
+}
+
+// updateWith is a transaction that keeps the code of a run.
+func (r *Runs) updateWith(ctx context.Context, w writtenRun, write func(*sqlite.Conn) error) (err error) {
+	for err = errNoCode; errors.Is(err, errNoCode); { // another process may remove code meanwhile
+		if err = r.packCode(ctx, w.bodies, w.packed); err == nil {
+			err = r.db.Update(ctx, write)
+		}
+	}
+	return err
+}
+
+// keep writes the code of a run down.
+func (w writtenRun) keep(ctx context.Context, c *sqlite.Conn) error {
+	return keepCode(ctx, c, w.code, w.spec.Modules, w.packed)
+}
+
+// insert writes a run down, or finds the one of its key.
+func (r *Runs) insert(ctx context.Context, c *sqlite.Conn, w writtenRun) (found row, existed bool, err error) {
+	if w.key != "" {
+		err := c.Row(ctx, `SELECT `+rowColumns+` FROM run WHERE key = ?`, w.key).Scan(found.fields()...)
+		if err == nil || !errors.Is(err, sql.ErrNoRows) {
+			return found, err == nil, err
+		}
+	}
+	if w.whose != "" {
+		var n int
+		const live = `SELECT count(*) FROM run WHERE whose = ? AND state IN ('ready', 'running', 'asleep')`
+		if err := c.Row(ctx, live, w.whose).Scan(&n); err != nil {
+			return found, false, err
+		}
+		if n >= w.most {
+			return found, false, &CrowdedError{w.most}
+		}
+	}
+	if err := w.keep(ctx, c); err != nil {
+		return found, false, err
+	}
+	text, err := json.Marshal(w.spec)
+	if err != nil {
+		return found, false, fmt.Errorf("write a run down: %w", err)
+	}
+	name, now := newName(), r.now()
+	sealed := r.sealer.seal(place{run: name, kind: "spec"}, text)
+	head := r.sealer.seal(place{run: name, kind: "head", after: tag(sealed)}, headOf(1))
+	if _, err := c.Exec(ctx, `INSERT INTO run (name, key, state, created, changed, deadline, code, function, schedule, spec, head, whose) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		name, nullable(w.key), Ready, now.UnixMilli(), now.UnixMilli(), now.Add(w.deadline).UnixMilli(), w.code, nullable(w.spec.Function), nullable(w.schedule), sealed, head, w.whose); err != nil {
+		return found, false, err
+	}
+	found, err = findRun(ctx, c, name)
+	return found, false, err
 }
 
 func nullable(s string) sql.NullString { return sql.NullString{String: s, Valid: s != ""} }

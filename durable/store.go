@@ -86,6 +86,20 @@ CREATE INDEX run_whose ON run (whose, id) WHERE whose <> '';
 -- Addresses to which strangers can post messages, by digests of their tokens. A token follows from the key, so nobody else can add one.
 CREATE TABLE address (token TEXT NOT NULL PRIMARY KEY, run INTEGER NOT NULL, mailbox TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE INDEX address_run ON address (run, mailbox);
+`, `
+CREATE TABLE schedule (
+	name   TEXT NOT NULL PRIMARY KEY,
+	next   INTEGER,              -- when it starts a run; null if it starts none
+	last   INTEGER,              -- the last time that it came to
+	looked INTEGER NOT NULL,     -- when next was computed
+	paused INTEGER NOT NULL DEFAULT 0,
+	run    TEXT,                 -- the last that it started
+	code   TEXT NOT NULL,        -- the component's digest
+	reason TEXT NOT NULL DEFAULT '',
+	body   BLOB NOT NULL         -- sealed
+) STRICT, WITHOUT ROWID;
+ALTER TABLE run ADD COLUMN schedule TEXT; -- that started it
+CREATE INDEX run_schedule ON run (schedule, state, id) WHERE schedule IS NOT NULL;
 `}}
 
 // State says where a run is.

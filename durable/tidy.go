@@ -165,11 +165,11 @@ func keepCode(ctx context.Context, c *sqlite.Conn, component string, modules map
 	return nil
 }
 
-// dropCode deletes the code of runs that are not there any more.
+// dropCode deletes the code of runs and schedules that are not there any more.
 func dropCode(ctx context.Context, c *sqlite.Conn) error {
 	for _, query := range []string{
-		`DELETE FROM import WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.code = import.code)`,
-		`DELETE FROM code WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.code = digest) AND NOT EXISTS (SELECT 1 FROM import WHERE module = digest)`,
+		`DELETE FROM import WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.code = import.code) AND NOT EXISTS (SELECT 1 FROM schedule WHERE schedule.code = import.code)`,
+		`DELETE FROM code WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.code = digest) AND NOT EXISTS (SELECT 1 FROM schedule WHERE schedule.code = digest) AND NOT EXISTS (SELECT 1 FROM import WHERE module = digest)`,
 	} {
 		if _, err := c.Exec(ctx, query); err != nil {
 			return err

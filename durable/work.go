@@ -238,6 +238,10 @@ func (r *Runs) take() (wait time.Duration, err error) {
 	ctx := r.ctx
 	now := r.now()
 	wait = time.Hour
+	fire, unfired := time.Hour, error(nil)
+	if r.only == nil {
+		fire, unfired = r.fire(ctx, now)
+	}
 	var due []int64
 	if free > 0 {
 		if due, wait, err = r.due(ctx, now, free); err != nil {
@@ -250,7 +254,7 @@ func (r *Runs) take() (wait time.Duration, err error) {
 		}
 		wait = 0 // there may be more, and nobody has looked for when the next is due
 	}
-	return wait, errors.Join(r.hear(), r.look(mine, now))
+	return min(wait, fire), errors.Join(unfired, r.hear(), r.look(mine, now))
 }
 
 // lead is how long before a run is due it is taken, so that its instance waits for that.

@@ -24,6 +24,8 @@ type runsCommand struct {
 	Cancel runsCancel `cmd:"" help:"End a run."`
 	Retry  runsRetry  `cmd:"" help:"Have a parked run go on."`
 	Remove runsRemove `cmd:"" help:"Remove runs that have ended, with their results."`
+
+	Schedule runsSchedule `cmd:"" help:"List, pause, resume and remove schedules."`
 }
 
 // Help implements kong.HelpProvider.
@@ -37,6 +39,7 @@ Examples:
     stile run order.ts order --durable --input '{"article": "a1"}'
     stile run order.ts order --durable --detach --key order-17
     stile run order.ts order --durable --retry 5
+    stile run report.ts report --durable --key morning --cron "30 9 * * 1-5" --zone Europe/Berlin
     stile runs
     stile runs show 5x7kq2n4m3aaq2ci
     stile runs signal 5x7kq2n4m3aaq2ci approved --data '{"by": "ada"}'
@@ -65,7 +68,7 @@ func (n *session) useRuns(ctx context.Context, s *streams, calls *lifecycle.Mana
 		return err
 	}
 	defer func() { err = errors.Join(err, runs.Close()) }() //nolint:contextcheck // what ended is written down after the end of ctx
-	if err = use(runs); errkind.Is[*durable.UnknownError](err) {
+	if err = use(runs); errkind.Is[*durable.UnknownError](err) || errkind.Is[*durable.UnknownScheduleError](err) {
 		err = &usageError{err}
 	}
 	return err
