@@ -260,6 +260,9 @@ func (e *Exchange) finish(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.arriving != nil {
+		if err == nil && e.gone > 0 && !e.wholly { // nobody can read it from the start, so what was read is of no use
+			e.gone, err = e.arriving.DropBefore(e.read)
+		}
 		if err == nil {
 			e.body, err = e.arriving.Blob()
 		}

@@ -138,7 +138,7 @@ func TestStoredIsBounded(t *testing.T) {
 // What was never active goes first, with its source. What was active keeps its source, whoever writes whatever.
 func TestDropOrder(t *testing.T) {
 	h := newHome(t)
-	h.limit(11<<19, 0) // for six versions of 0.9 MiB
+	h.limit(45<<17, 0) // for six versions of 0.92 MiB
 	m := h.open()
 	ran := []*Written{write(t, m, draft("answer", "1", "")), write(t, m, draft("answer", "2", ""))}
 	removed := write(t, m, draft("gone", "3", ""))
