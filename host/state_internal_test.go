@@ -50,7 +50,7 @@ func FuzzLogged(f *testing.F) {
 		if err == nil && e.kind != entryAnswer && len(e.args) == 0 {
 			t.Fatalf("%+v has no arguments", e)
 		}
-		j := &journal{rest: [][]byte{b}}
+		j := &journal{Durable: &Durable{}, rest: [][]byte{b}}
 		_, _ = j.next(b)
 	})
 }
