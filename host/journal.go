@@ -77,6 +77,11 @@ func (e *encoder) called(op *operation, args []abi.Value) {
 // journaled executes an operation of a durable call, or answers it from the log.
 func (c *call) journaled(op *operation, binding string, args []abi.Value) (abi.Value, error) {
 	j := c.journal
+	if len(j.rest) == 0 { // a dead value says what may be repeated once it is made again
+		if _, err := c.dead(op, args); err != nil {
+			return nil, err
+		}
+	}
 	repeat := c.repeat(op, args)
 	e := newEntry(entryBegun)
 	if repeat == abi.Repeats {
