@@ -18,6 +18,8 @@ require (
 	gonum.org/v1/plot v0.17.0
 )
 
+require github.com/netresearch/go-cron v0.9.1 // indirect
+
 require (
 	code.dny.dev/ssrf v0.3.0 // indirect
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
