@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,18 +72,9 @@ func (r Retry) after(attempt uint64, e ended) (delay time.Duration, again bool) 
 	if attempt >= uint64(max(r.Attempts, 1)) || !slices.Contains(on, kind) || e.Usage.Interrupted > 0 && !slices.Contains(on, "interrupted") {
 		return 0, false
 	}
-	delay = r.Delay
-	if delay == 0 {
-		delay = time.Second
-	}
-	longest := r.Maximum
-	if longest == 0 {
-		longest = max(time.Hour, delay)
-	}
-	factor := r.Factor
-	if factor == 0 {
-		factor = 2
-	}
+	delay = cmp.Or(r.Delay, time.Second)
+	longest := cmp.Or(r.Maximum, max(time.Hour, delay))
+	factor := cmp.Or(r.Factor, 2)
 	return time.Duration(min(float64(delay)*math.Pow(factor, float64(attempt-1)), float64(longest))), true
 }
 
