@@ -67,7 +67,7 @@ type Authority struct {
 	// Request has the env, vars, limits and approved definitions. It sets neither tool nor input. After an error of its Begin, the run goes on from
 	// where it was, with new authority.
 	Request host.Request
-	// Context, if not nil, is what the call runs under. It is made of the context that [Options.Request] got. If it ends before that, the authority was
+	// Context, if not nil, is what the call runs under. It must end with the context that [Options.Request] got. If it ends before that, the authority was
 	// taken away: the call ends, and the run is parked with the cause.
 	Context context.Context
 	// Release, if not nil, is called when the call is over, whether the run goes on later or not.

@@ -111,7 +111,7 @@ func (m *Manager) PrepareRun(ctx context.Context, c Call) (Run, error) {
 // Awake is what a durable call may do while it is awake.
 type Awake struct {
 	Request host.Request
-	// Context is what the call runs under. It ends when the authority is taken away, with the reason as its cause.
+	// Context is what the call runs under. It ends with the context that Wake got, and before the authority is taken away, with the reason as its cause.
 	Context context.Context
 	// Release gives back what the call has. It must be called.
 	Release func()
@@ -156,11 +156,11 @@ func (s *started) wake(ctx context.Context, t RunTarget, p RunPin) (Awake, error
 	if reason := a.quarantined(); reason != "" {
 		return Awake{}, &QuarantinedError{a.manifest.Name, reason}
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(a.ctx, func() { cancel(a.cause()) }) //nolint:contextcheck // the release's context ends the call's
-	s.ctx = context.WithValue(ctx, startedKey{}, s)
+	under, cancel := context.WithCancelCause(a.ctx) // so that it has ended before a grant of the release is revoked, and not at some time after that
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	s.ctx = context.WithValue(under, startedKey{}, s)
 	s.drops = append(s.drops, func() { stop(); cancel(nil) })
-	env, made, err := m.environment(s.ctx, a) //nolint:contextcheck // it is made of ctx
+	env, made, err := m.environment(s.ctx, a) //nolint:contextcheck // it ends with ctx
 	if err != nil {
 		return Awake{}, cmp.Or(a.cause(), err)
 	}

@@ -213,6 +213,22 @@ func TestWakeTaken(t *testing.T) {
 	}
 }
 
+// TestTakenAtOnce ends the context of a call that is awake before anything that the call holds is revoked: an error of a revoked handle must not look like one
+// of the tool.
+func TestTakenAtOnce(t *testing.T) {
+	m := newHome(t).open()
+	w := add(t, m, order("v1"))
+	awake, err := m.Wake(t.Context(), RunTarget{agent, own, "orders", "orders_get"}, RunPin{Release: w.Release.ID, Digest: w.Release.Digest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer awake.Release()
+	m.releases[w.Release.ID].end(&RevokedError{Extension: "orders"})
+	if cause := context.Cause(awake.Context); !errors.As(cause, new(*RevokedError)) {
+		t.Errorf("the context of the call ended because of %v", cause)
+	}
+}
+
 // TestWakeOther has the store say something else about a release than when the call began, as an older copy does.
 func TestWakeOther(t *testing.T) {
 	m := newHome(t).open()
