@@ -16,7 +16,7 @@ import (
 
 // onlyParse are the cases that the schema accepts, because a schema cannot express them or would become unreadable.
 var onlyParse = []string{
-	"a durable tool that is not there", "a deadline that is too long",
+	"a durable tool that is not there", "a deadline that is too long", "a first delay that is too long", "a longest delay of nothing",
 	"a doubled field", "a doubled field, escaped", // JSON allows them
 	"description that hides", "a test with a name that hides", // characters
 	"network with a bad host", "a path that climbs", "a path with a zero", // the syntax of hosts and paths

@@ -30,7 +30,7 @@ type durableFlags struct {
 	Detach   bool          `help:"With --durable, print the run and return at once. It goes on in stile runs work, serve or mcp."`
 	Key      string        `placeholder:"KEY" help:"With --durable, a name of yours for the run: to start it again finds the same run."`
 	Deadline time.Duration `placeholder:"TIME" help:"With --durable, how long the run may take, time asleep included. Default: 720h."`
-	Retry    int           `placeholder:"N" help:"With --durable, begin again up to N times if the tool fails with an error of its own: after 1 s, 2 s, 4 s and so on, at most 1 h apart. Default: 0."`
+	Retry    *int          `placeholder:"N" help:"With --durable, begin again up to N times if the tool fails with an error of its own: after 1 s, 2 s, 4 s and so on, at most 1 h apart. Default: what the manifest says of the tool, or 0."`
 	Cron     string        `placeholder:"EXPR" help:"With --durable and --key, start the run at these times instead, as in \"30 9 * * 1-5\". The key names the schedule. stile runs work, serve or mcp starts its runs; stile runs schedule shows it."`
 	Zone     string        `placeholder:"ZONE" help:"With --cron, its time zone, such as Europe/Berlin. Default: UTC."`
 	Missed   string        `placeholder:"once|skip|all" help:"With --cron, what becomes of times that pass while nothing works on runs: one run for all of them, none, or one for each of the last 100. Default: once."`
@@ -38,25 +38,18 @@ type durableFlags struct {
 }
 
 func (f durableFlags) check() error {
-	if f.Retry < 0 || f.Retry >= durable.MaxAttempts {
-		return usagef("--retry: %d is not from 0 to %d", f.Retry, durable.MaxAttempts-1)
+	if f.Retry != nil && (*f.Retry < 0 || *f.Retry >= durable.MaxAttempts) {
+		return usagef("--retry: %d is not from 0 to %d", *f.Retry, durable.MaxAttempts-1)
 	}
 	switch {
 	case f.Cron == "" && (f.Zone != "" || f.Missed != "" || f.Overlap != ""):
 		return usagef("--zone, --missed and --overlap are for schedules; add --cron")
 	case f.Cron != "" && f.Key == "":
 		return usagef("--cron: the schedule needs a name; add --key")
-	case f.Durable || !f.Detach && f.Key == "" && f.Deadline == 0 && f.Retry == 0:
+	case f.Durable || !f.Detach && f.Key == "" && f.Deadline == 0 && f.Retry == nil:
 		return nil
 	}
 	return usagef("--detach, --key, --deadline, --retry and --cron are for durable calls; add --durable")
-}
-
-func (f durableFlags) policy() (r durable.Retry) {
-	if f.Retry > 0 {
-		r.Attempts = f.Retry + 1
-	}
-	return r
 }
 
 // durableTarget says where the authority of a run comes from: the command line of stile run, or the approval of an extension.
@@ -275,7 +268,10 @@ func (c *runCommand) durably(ctx context.Context, s *streams, n *session, p prep
 // start starts a run, waits for it unless it is detached, and closes the runs.
 func (f durableFlags) start(ctx context.Context, s *streams, runs *durable.Runs, spec durable.Spec, out outputFlag) (err error) {
 	defer func() { err = errors.Join(err, runs.Close()) }() //nolint:contextcheck // what ended is written down after the end of ctx
-	spec.Deadline, spec.Retry = f.Deadline, f.policy()
+	spec.Deadline = f.Deadline
+	if f.Retry != nil {
+		spec.Retry = durable.Retry{Attempts: *f.Retry + 1}
+	}
 	if f.Cron != "" {
 		info, err := runs.AddSchedule(ctx, durable.Schedule{Name: f.Key, Cron: f.Cron, Zone: f.Zone, Missed: f.Missed, Overlap: f.Overlap, Spec: spec})
 		if errkind.Is[*durable.ScheduleError](err) {
@@ -308,6 +304,7 @@ func (f durableFlags) start(ctx context.Context, s *streams, runs *durable.Runs,
 func (n *session) specOf(ctx context.Context, run lifecycle.Run, input []byte) (spec durable.Spec, err error) {
 	spec = durable.Spec{
 		Component: run.Component, Tool: run.Own, Input: input, Target: string(capability.JSON(durableTarget{Call: &run.RunTarget})), Pinned: string(capability.JSON(run.RunPin)),
+		Retry: durable.Retry(run.Retry),
 	}
 	spec.Modules, err = n.modules(ctx, run.Component)
 	return spec, err

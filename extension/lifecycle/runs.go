@@ -48,6 +48,8 @@ type Run struct {
 	Own string
 	// Component is the code.
 	Component []byte
+	// Retry says whether it begins again when it fails.
+	Retry extension.Retry
 }
 
 // DurableTool returns what the manifest says of a tool whose calls are durable, if a viewer sees such a tool.
@@ -99,6 +101,9 @@ func (m *Manager) PrepareRun(ctx context.Context, c Call) (Run, error) {
 		RunTarget: RunTarget{c.Viewer, a.scope, a.manifest.Name, c.Tool},
 		RunPin:    RunPin{Release: a.id, Digest: a.digest, By: c.by(), Via: c.Via, Vars: s.request.Vars, Limits: c.Limits},
 		Own:       s.offer.tool.Name,
+	}
+	if d, ok := a.manifest.DurableTool(run.Own); ok {
+		run.Retry = d.Retry
 	}
 	digest := s.component.Digest()
 	err = m.db.View(ctx, func(conn *sqlite.Conn) (err error) {
