@@ -3,6 +3,7 @@ package durable
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,16 +91,95 @@ func firstOf(attempt uint64) uint64 { return (attempt - 1) << 32 }
 
 // again writes down that an attempt of a run has failed, and that it begins again after the delay. An empty snapshot stands for that: what comes after it is bound to it.
 func (r *Runs) again(ctx context.Context, c *sqlite.Conn, a *active, e ended, at time.Time) error {
-	e.Outcome.Message, e.Outcome.Stack = printable.Short(e.Outcome.Message, 4<<10), ""
-	text, err := json.Marshal(Attempt{Number: int(a.attempt), Ended: r.now().UTC(), Outcome: e.Outcome})
-	if err != nil {
-		return fmt.Errorf("write an attempt down: %w", err)
-	}
-	if _, err := c.Exec(ctx, `INSERT OR REPLACE INTO attempt VALUES (?, ?, ?)`, a.id, a.attempt, r.sealer.seal(place{run: a.name, kind: "attempt", n: int64(a.attempt)}, text)); err != nil {
+	if err := r.keepAttempt(ctx, c, a.id, a.name, a.attempt, e, r.now()); err != nil {
 		return err
 	}
 	a.attempt++
 	return r.lay(ctx, c, a, &host.AsleepError{Waits: waitUntil(at)})
+}
+
+// keepAttempt writes down how an attempt ended.
+func (r *Runs) keepAttempt(ctx context.Context, c *sqlite.Conn, id int64, name string, attempt uint64, e ended, at time.Time) error {
+	e.Outcome.Message, e.Outcome.Stack = printable.Short(e.Outcome.Message, 4<<10), ""
+	text, err := json.Marshal(Attempt{Number: int(attempt), Ended: at.UTC(), Outcome: e.Outcome})
+	if err != nil {
+		return fmt.Errorf("write an attempt down: %w", err)
+	}
+	_, err = c.Exec(ctx, `INSERT OR REPLACE INTO attempt VALUES (?, ?, ?)`, id, attempt, r.sealer.seal(place{run: name, kind: "attempt", n: int64(attempt)}, text))
+	return err
+}
+
+// RetryError reports a run of which there can be no other attempt.
+type RetryError struct{ Run, Reason string }
+
+func (e *RetryError) Error() string {
+	return fmt.Sprintf("run %s cannot begin again: %s; start the tool again", e.Run, e.Reason)
+}
+
+// anew has a run that failed or was cancelled begin another attempt.
+func (r *Runs) anew(ctx context.Context, c *sqlite.Conn, w row) error {
+	s, err := r.spec(w)
+	if err != nil {
+		return &RetryError{w.name, err.Error()}
+	}
+	var body []byte
+	if err := c.Row(ctx, `SELECT body FROM outcome WHERE run = ?`, w.id).Scan(&body); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	var e ended
+	text, err := r.sealer.open(place{run: w.name, kind: "outcome"}, body)
+	if err == nil {
+		err = json.Unmarshal(text, &e)
+	}
+	var head []byte
+	if err == nil {
+		head, err = r.sealer.open(place{run: w.name, kind: "head", n: w.batches, after: tag(body)}, w.head)
+	}
+	attempt := uint64(0)
+	if err == nil {
+		attempt, err = attemptOf(head)
+	}
+	switch {
+	case err != nil: // without the number, operations could be taken for those of an earlier attempt
+		return &RetryError{w.name, "how often it began cannot be read: " + err.Error()}
+	case attempt >= MaxAttempts:
+		return &RetryError{w.name, fmt.Sprintf("it has begun %d times", MaxAttempts)}
+	}
+	if err := r.keepAttempt(ctx, c, w.id, w.name, attempt, e, timeOf(w.changed)); err != nil {
+		return err
+	}
+	snapshot := r.sealer.seal(place{run: w.name, kind: "snapshot", n: w.batches}, nil)
+	next := r.sealer.seal(place{run: w.name, kind: "head", n: w.batches, after: tag(snapshot)}, headOf(attempt+1))
+	if _, err := c.Exec(ctx, `INSERT OR REPLACE INTO snapshot VALUES (?, ?)`, w.id, snapshot); err != nil {
+		return err
+	}
+	if _, err := c.Exec(ctx, `DELETE FROM outcome WHERE run = ?`, w.id); err != nil {
+		return err
+	}
+	now := r.now()
+	_, err = c.Exec(ctx, `UPDATE run SET state = ?, head = ?, crashes = 0, cancel = 0, reason = '', wake = NULL, changed = ?, deadline = ? WHERE id = ?`,
+		Ready, next, now.UnixMilli(), now.Add(cmp.Or(s.Lasts, DefaultDeadline)).UnixMilli(), w.id)
+	return err
+}
+
+// attemptIn reads which attempt a run that has not ended is in. It is 0 if the end of its log was altered.
+func (r *Runs) attemptIn(ctx context.Context, c *sqlite.Conn, w row) (attempt uint64, err error) {
+	var after []byte
+	const last = `SELECT ifnull((SELECT substr(body, -?1) FROM log WHERE run = ?2 ORDER BY n DESC LIMIT 1), (SELECT substr(body, -?1) FROM snapshot WHERE run = ?2))`
+	if err := c.Row(ctx, last, tagSize, w.id).Scan(&after); err != nil {
+		return 0, err
+	}
+	if after == nil {
+		after = tag(w.spec)
+	}
+	head, err := r.sealer.open(place{run: w.name, kind: "head", n: w.batches, after: after}, w.head)
+	if err == nil {
+		attempt, err = attemptOf(head)
+	}
+	if err != nil {
+		return 0, nil
+	}
+	return attempt, nil
 }
 
 // attempts returns the earlier attempts of a run.

@@ -213,3 +213,104 @@ func TestRetryInterrupted(t *testing.T) {
 		t.Error("each error of a step is an interruption")
 	}
 }
+
+// TestBeginAgain has somebody retry a run that failed, and one that was cancelled: other attempts, whose operations are others.
+func TestBeginAgain(t *testing.T) {
+	s := newStored(t)
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `
+		const n = await env.store.increment("n", 1);
+		if (n < 3) throw new Error("attempt " + n);
+		if (n == 3) await env.clock.sleep(3600_000);
+		return n;`)
+	spec.Key, spec.Deadline = "again", 2*time.Hour
+	run, _, err := s.runs.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.runs.Work()
+	again := func() {
+		t.Helper()
+		if ok, err := s.runs.Retry(t.Context(), run.Name); err != nil || !ok {
+			t.Fatalf("got %v, %v", ok, err)
+		}
+	}
+	first := s.until(t, run.Name, durable.Failed)
+	s.set(time.Hour)
+	again()
+	for len(s.until(t, run.Name, durable.Failed).Attempts) == 0 {
+		<-time.After(time.Millisecond)
+	}
+	again()
+	s.until(t, run.Name, durable.Asleep)
+	if ok, err := s.runs.Retry(t.Context(), run.Name); err != nil || ok {
+		t.Errorf("a run that sleeps begins again: %v", err)
+	}
+	if _, err := s.runs.Cancel(t.Context(), run.Name); err != nil {
+		t.Fatal(err)
+	}
+	again()
+	r := s.until(t, run.Name, durable.Done)
+	if string(r.Output) != "4" || len(r.Attempts) != 3 || r.Attempts[1].Outcome.Message != "tool failed: attempt 2" || r.Attempts[2].Outcome.Kind != "cancelled" || r.Key != "again" {
+		t.Errorf("got %+v", r)
+	}
+	if later := r.Deadline.Sub(first.Deadline); later < time.Hour || later > time.Hour+time.Minute {
+		t.Errorf("the deadline is %v later", later)
+	}
+	if ok, err := s.runs.Retry(t.Context(), run.Name); err != nil || ok {
+		t.Errorf("a run with a result begins again: %v", err)
+	}
+	if found, existed, err := s.runs.Start(t.Context(), spec); err != nil || !existed || found.Name != run.Name {
+		t.Errorf("the key finds %+v, %v", found, err)
+	}
+}
+
+// TestBeginAgainAltered refuses another attempt where nobody can tell which it would be.
+func TestBeginAgainAltered(t *testing.T) {
+	s := newStored(t)
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `
+		await env.store.increment("n", 1);
+		throw new Error("no");`)
+	run, _, err := s.runs.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.runs.Work()
+	s.until(t, run.Name, durable.Failed)
+	refused := func(says string, statements ...string) {
+		t.Helper()
+		s.change(t, statements...)
+		ok, err := s.runs.Retry(t.Context(), run.Name)
+		if wrong, is := errors.AsType[*durable.RetryError](err); ok || !is || !strings.Contains(wrong.Error(), says) {
+			t.Errorf("got %v, %v", ok, err)
+		}
+	}
+	refused("cannot be read", `CREATE TABLE copy AS SELECT * FROM outcome`, flip("outcome", "body", "TRUE"))
+	s.change(t, `UPDATE outcome SET body = (SELECT body FROM copy)`)
+	if ok, err := s.runs.Retry(t.Context(), run.Name); err != nil || !ok {
+		t.Fatalf("got %v, %v", ok, err)
+	}
+	s.runs.Work()
+	for len(s.until(t, run.Name, durable.Failed).Attempts) == 0 {
+		<-time.After(time.Millisecond)
+	}
+	refused("cannot be read", `UPDATE outcome SET body = (SELECT body FROM copy)`) // that of the first attempt
+	refused("cannot be read", `DELETE FROM outcome`)
+}
+
+// TestBeginAgainOften bounds the attempts that somebody asks for.
+func TestBeginAgainOften(t *testing.T) {
+	runs := function(t, func(context.Context, string) (string, error) { return "", errors.New("no") })
+	name := start(t, runs, durable.Spec{Input: []byte(`""`)})
+	for range durable.MaxAttempts - 1 {
+		result(t, runs, name)
+		if ok, err := runs.Retry(t.Context(), name); err != nil || !ok {
+			t.Fatalf("got %v, %v", ok, err)
+		}
+	}
+	if r := result(t, runs, name); len(r.Attempts) != durable.MaxAttempts-1 {
+		t.Errorf("got %d attempts", len(r.Attempts))
+	}
+	if _, err := runs.Retry(t.Context(), name); !errors.As(err, new(*durable.RetryError)) {
+		t.Errorf("got %v", err)
+	}
+}

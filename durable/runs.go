@@ -345,7 +345,9 @@ func (r *Runs) insert(ctx context.Context, c *sqlite.Conn, w writtenRun) (found 
 	if err := w.keep(ctx, c); err != nil {
 		return found, false, err
 	}
-	text, err := json.Marshal(w.spec)
+	what := w.spec
+	what.Lasts = w.deadline
+	text, err := json.Marshal(what)
 	if err != nil {
 		return found, false, fmt.Errorf("write a run down: %w", err)
 	}
@@ -571,7 +573,7 @@ func (r *Runs) Cancel(ctx context.Context, name string) (bool, error) {
 			_, err := c.Exec(ctx, `UPDATE run SET cancel = 1 WHERE id = ?`, w.id)
 			return err
 		}
-		return r.finish(ctx, c, w.id, w.name, Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: "the run was cancelled"}})
+		return r.finish(ctx, c, w.name, Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: "the run was cancelled"}})
 	})
 	r.tell()
 	r.wake()
@@ -579,25 +581,35 @@ func (r *Runs) Cancel(ctx context.Context, name string) (bool, error) {
 }
 
 // finish writes down how a run ended, and drops what it would have gone on with.
-func (r *Runs) finish(ctx context.Context, c *sqlite.Conn, id int64, name string, s State, e ended) error {
+func (r *Runs) finish(ctx context.Context, c *sqlite.Conn, name string, s State, e ended) error {
+	w, err := findRun(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	attempt, err := r.attemptIn(ctx, c, w)
+	if err != nil {
+		return err
+	}
 	text, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("write down the result of run %s: %w", name, err)
 	}
-	if _, err = c.Exec(ctx, `INSERT OR REPLACE INTO outcome VALUES (?, ?)`, id, r.sealer.seal(place{run: name, kind: "outcome"}, text)); err != nil {
+	body := r.sealer.seal(place{run: name, kind: "outcome"}, text)
+	if _, err = c.Exec(ctx, `INSERT OR REPLACE INTO outcome VALUES (?, ?)`, w.id, body); err != nil {
 		return err
 	}
-	if _, err = c.Exec(ctx, `UPDATE run SET state = ?, wake = NULL, owner = NULL, changed = ?, reason = '' WHERE id = ?`, s, r.now().UnixMilli(), id); err != nil {
+	head := r.sealer.seal(place{run: name, kind: "head", n: w.batches, after: tag(body)}, headOf(attempt))
+	if _, err = c.Exec(ctx, `UPDATE run SET state = ?, wake = NULL, owner = NULL, changed = ?, reason = '', head = ? WHERE id = ?`, s, r.now().UnixMilli(), head, w.id); err != nil {
 		return err
 	}
 	r.hasEnded()
-	if err := clearLog(ctx, c, id); err != nil {
+	if err := clearLog(ctx, c, w.id); err != nil {
 		return err
 	}
-	if err := forgetMessages(ctx, c, id); err != nil {
+	if err := forgetMessages(ctx, c, w.id); err != nil {
 		return err
 	}
-	_, err = c.Exec(ctx, `DELETE FROM snapshot WHERE run = ?`, id)
+	_, err = c.Exec(ctx, `DELETE FROM snapshot WHERE run = ?`, w.id)
 	return err
 }
 
@@ -606,20 +618,29 @@ func clearLog(ctx context.Context, c *sqlite.Conn, id int64) error {
 	return err
 }
 
-// Retry has a parked run go on. It reports false if the run is not parked.
+// Retry has a parked run go on where it was. A run that failed or was cancelled begins another attempt, from its start, with as much time as it had at
+// first. It reports false if the run goes on or has a result. It fails with a *[RetryError] if there can be no other attempt.
 func (r *Runs) Retry(ctx context.Context, name string) (bool, error) {
 	retried := false
 	err := r.db.Update(ctx, func(c *sqlite.Conn) error {
 		w, err := findRun(ctx, c, name)
-		if err != nil || w.state != Parked {
+		if err != nil {
 			return err
 		}
-		retried = true
-		_, err = c.Exec(ctx, `UPDATE run SET state = ?, crashes = 0, reason = '', changed = ? WHERE id = ?`, Ready, r.now().UnixMilli(), w.id)
+		switch w.state {
+		case Parked:
+			_, err = c.Exec(ctx, `UPDATE run SET state = ?, crashes = 0, reason = '', changed = ? WHERE id = ?`, Ready, r.now().UnixMilli(), w.id)
+		case Failed, Cancelled:
+			err = r.anew(ctx, c, w)
+		default:
+			return nil
+		}
+		retried = err == nil
 		return err
 	})
+	r.tell()
 	r.wake()
-	return retried, err
+	return retried && err == nil, err
 }
 
 // Remove deletes a run that has ended or is parked. It reports false if it goes on.

@@ -105,7 +105,7 @@ CREATE INDEX run_schedule ON run (schedule, state, id) WHERE schedule IS NOT NUL
 // State says where a run is.
 type State string
 
-// The states of a run. The last four are final, except that a parked run can be retried.
+// The states of a run. The last four are final, until somebody retries the run.
 const (
 	Ready     State = "ready"     // it can go on as soon as a process takes it
 	Running   State = "running"   // it belongs to a process
@@ -154,6 +154,8 @@ type spec struct {
 	Pinned   string          `json:"pinned,omitempty"`
 	Input    json.RawMessage `json:"input,omitempty"`
 	Retry    Retry           `json:"retry,omitzero"`
+	// Lasts is how long the run may take. Default: [DefaultDeadline].
+	Lasts time.Duration `json:"lasts,omitempty"`
 	// Modules are the digests of the modules that the component imports.
 	Modules map[string]string `json:"modules,omitempty"`
 }

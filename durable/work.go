@@ -612,7 +612,7 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 	finish := func(s State, e ended) func(*sqlite.Conn) error {
 		over = true
 		e.Usage = result.Usage
-		return func(c *sqlite.Conn) error { return r.finish(ctx, c, a.id, a.name, s, e) }
+		return func(c *sqlite.Conn) error { return r.finish(ctx, c, a.name, s, e) }
 	}
 	fail := func(e ended) func(*sqlite.Conn) error {
 		e.Usage = result.Usage

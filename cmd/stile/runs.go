@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ type runsCommand struct {
 	Work   runsWork   `cmd:"" help:"Carry all runs on, until it is interrupted."`
 	Signal runsSignal `cmd:"" help:"Send a message to a run."`
 	Cancel runsCancel `cmd:"" help:"End a run."`
-	Retry  runsRetry  `cmd:"" help:"Have a parked run go on."`
+	Retry  runsRetry  `cmd:"" help:"Have a parked run go on, or a failed one begin again."`
 	Remove runsRemove `cmd:"" help:"Remove runs that have ended, with their results."`
 
 	Schedule runsSchedule `cmd:"" help:"List, pause, resume and remove schedules."`
@@ -158,8 +159,10 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 		if r.Reason != "" {
 			rows = append(rows, []string{"parked because", printable.OneLine(r.Reason)})
 		}
-		if r.Retry.Attempts > 1 {
-			rows = append(rows, []string{"attempt", fmt.Sprintf("%d of %d", len(r.Attempts)+1, r.Retry.Attempts)})
+		if n := len(r.Attempts) + 1; r.Retry.Attempts >= n {
+			rows = append(rows, []string{"attempt", fmt.Sprintf("%d of %d", n, r.Retry.Attempts)})
+		} else if n > 1 {
+			rows = append(rows, []string{"attempt", strconv.Itoa(n)})
 		}
 		for _, a := range r.Attempts {
 			rows = append(rows, []string{fmt.Sprintf("attempt %d", a.Number), line(fmt.Sprintf("%s: %s", a.Ended.Local().Format(time.DateTime), a.Outcome), 400)})
@@ -321,6 +324,8 @@ type runsRetry struct{ runArg }
 func (*runsRetry) Help() string {
 	return `A run is parked when it cannot go on: its log was altered, or process after process ended while it ran. It then goes on where it was.
 
+A run that failed or was cancelled begins again from the start of the tool, as another attempt with its key, input and code, and as much time as at first. It makes its changes again, also those that the last attempt made. A process that works on runs carries it on, such as stile runs resume.
+
 Examples:
 
     stile runs retry 5x7kq2n4m3aaq2ci`
@@ -328,7 +333,7 @@ Examples:
 
 // Run implements the command.
 func (c *runsRetry) Run(ctx context.Context, s *streams) error {
-	return changeRun(ctx, s, c.Name, (*durable.Runs).Retry, "It goes on.", "it is not parked")
+	return changeRun(ctx, s, c.Name, (*durable.Runs).Retry, "It goes on.", "it is neither parked nor failed")
 }
 
 type runsRemove struct{ runArg }
@@ -351,6 +356,9 @@ func changeRun(ctx context.Context, s *streams, name string, change func(*durabl
 		changed, err := change(runs, ctx, name)
 		if err == nil && !changed {
 			err = usagef("run %s: %s", printable.Text(name), not)
+		}
+		if errkind.Is[*durable.RetryError](err) {
+			err = &usageError{err}
 		}
 		if err != nil {
 			return err
