@@ -177,12 +177,21 @@ export default extension({ tools: { t: { description: "test", input: { type: "ob
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, engine := chain.Engine()
+	name, engine := chain.Engine()
 	module, err := engine(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return durable.Spec{Component: wasm, Modules: [][]byte{module}, Tool: "t"}
+	return durable.Spec{Component: durable.CodeOf(wasm), Modules: durable.Modules{name: durable.CodeOf(module).Read}, Tool: "t"}
+}
+
+func bytesOf(t *testing.T, read func(context.Context) ([]byte, error)) []byte {
+	t.Helper()
+	wasm, err := read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wasm
 }
 
 // TestKilled kills the process that works on runs again and again. Every run ends, and every increment comes about once.

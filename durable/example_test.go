@@ -37,7 +37,7 @@ func Example() {
 		return
 	}
 	defer func() { _ = runs.Close() }()
-	_, _, err = runs.Start(ctx, durable.Spec{Key: "order-17", Component: []byte("no component"), Tool: "order"})
+	_, _, err = runs.Start(ctx, durable.Spec{Key: "order-17", Component: durable.CodeOf([]byte("no component")), Tool: "order"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -102,7 +102,9 @@ type Runs struct {
 
 	mu       sync.Mutex
 	active   map[int64]*active
-	changed  chan struct{} // closed when a run changes
+	starting int              // runs that become active as they are written down
+	changed  chan struct{}    // closed when a run of this process ends or sleeps
+	waits    map[string]*wait // for runs, by name
 	working  bool
 	draining bool     // this process takes no more runs
 	only     []string // the runs that this process works on; nil for all
@@ -136,7 +138,7 @@ func Open(ctx context.Context, o Options) (*Runs, error) {
 	}
 	r := &Runs{
 		o: o, db: db, sealer: s, owner: holder.Name, holder: holder, log: o.Logger, now: o.Now, poke: make(chan struct{}, 1), untidy: make(chan struct{}, 1),
-		active: map[int64]*active{}, changed: make(chan struct{}), codes: map[string]*code{}, watches: map[watched]map[*watch]struct{}{},
+		active: map[int64]*active{}, changed: make(chan struct{}), waits: map[string]*wait{}, codes: map[string]*code{}, watches: map[watched]map[*watch]struct{}{},
 	}
 	r.functions = slices.AppendSeq([]string{}, maps.Keys(o.Functions))
 	if o.Host != nil {
@@ -153,7 +155,9 @@ func Open(ctx context.Context, o Options) (*Runs, error) {
 
 // Close ends the calls of this process. Their runs go on in the next. It waits for them, and for work in progress.
 func (r *Runs) Close() error {
-	r.cancel()
+	r.mu.Lock()
+	r.cancel() // no run is reserved after that
+	r.mu.Unlock()
 	r.all.Wait()
 	r.writer.close()
 	r.mu.Lock()
@@ -178,9 +182,9 @@ func (r *Runs) Close() error {
 type Spec struct {
 	// Key, if not empty, names the run for whoever starts it: to start it again finds the same run.
 	Key string
-	// Component is the code, and Modules the modules that it imports.
-	Component []byte
-	Modules   [][]byte
+	// Component is the code, and Modules the core modules that it imports.
+	Component Code
+	Modules   Modules
 	Tool      string
 	// Function, instead of a component and a tool, is the name of Go code. The run goes on in processes that have it among [Options.Functions].
 	Function string
@@ -198,6 +202,22 @@ type Spec struct {
 	// Retry says whether the run begins again when it fails. Default: it does not.
 	Retry Retry
 }
+
+// Code is a component. [CodeOf] makes one of its bytes.
+type Code struct {
+	// Digest is its SHA-256 in hex.
+	Digest string
+	// Read returns its bytes. The store calls it if it does not have them yet.
+	Read func(context.Context) ([]byte, error)
+}
+
+// CodeOf returns the code with these bytes, which must not change. It takes time to digest them: keep it, to start many runs of it.
+func CodeOf(wasm []byte) Code {
+	return Code{sha256hex.Of(wasm), func(context.Context) ([]byte, error) { return wasm, nil }}
+}
+
+// Modules are core modules, by their [host.ModuleName]. The store calls those that it does not have yet for their bytes.
+type Modules map[string]func(context.Context) ([]byte, error)
 
 // KeyError reports a key with which another run was started.
 type KeyError struct{ Key, Run string }
@@ -235,12 +255,20 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 	if err != nil {
 		return Info{}, false, err
 	}
+	mine := r.reserve(s.Function)
+	if mine {
+		defer r.reserved()
+	}
 	var found row
 	if err := r.updateWith(ctx, w, func(c *sqlite.Conn) (err error) {
-		found, existed, err = r.insert(ctx, c, w)
+		found, existed, err = r.insert(ctx, c, w, mine)
 		return err
 	}); err != nil {
 		return Info{}, false, err
+	}
+	if mine && !existed {
+		found.parts = &parts{}
+		r.adopt(found) //nolint:contextcheck // it ends with the store
 	}
 	if info, err = r.info(found); err != nil {
 		return Info{}, existed, err
@@ -248,8 +276,30 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 	if existed && !w.is(info) {
 		return info, true, &KeyError{s.Key, info.Name}
 	}
-	r.wake()
+	if !mine {
+		r.wake()
+	}
 	return info, existed, nil
+}
+
+// reserve keeps a place for a run that this process starts and takes at once, if it has one. reserved must follow.
+func (r *Runs) reserve(function string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.working || r.only != nil || r.draining || r.ctx.Err() != nil || len(r.active)+r.starting >= r.o.Live || !slices.Contains(r.functions, function) {
+		return false
+	}
+	r.starting++
+	r.all.Add(1)
+	return true
+}
+
+func (r *Runs) reserved() {
+	r.mu.Lock()
+	r.starting--
+	r.mu.Unlock()
+	r.tell("")
+	r.all.Done()
 }
 
 // writtenRun is a run that is about to be written down.
@@ -257,8 +307,8 @@ type writtenRun struct {
 	spec     spec
 	key      string
 	code     string            // the component's digest
-	bodies   map[string][]byte // of that and its modules, by digest
-	packed   map[string][]byte // those that may not be in the file yet
+	bodies   []Code            // that and its modules
+	packed   map[string][]byte // those that may not be in the file yet, by digest
 	deadline time.Duration
 	schedule string // that starts it
 	whose    string // a digest, if not empty, of who may have so many at a time
@@ -280,8 +330,10 @@ func (r *Runs) written(s Spec) (w writtenRun, err error) {
 		return w, fmt.Errorf("the key of a run has %d bytes; %d are allowed", len(s.Key), maxKey)
 	case len(s.Function) > maxFunction:
 		return w, fmt.Errorf("the name of a function has %d bytes; %d are allowed", len(s.Function), maxFunction)
-	case s.Function != "" && (s.Component != nil || s.Modules != nil || s.Tool != ""):
+	case s.Function != "" && (s.Component.Digest != "" || s.Modules != nil || s.Tool != ""):
 		return w, errors.New("a run is of a component or of a function, not of both")
+	case s.Function == "" && s.Component.Digest == "":
+		return w, errors.New("a run is of a component or of a function; there is neither")
 	case len(s.Input) > maxValue:
 		return w, fmt.Errorf("the input of a run has %s; %s are allowed", printable.Size(int64(len(s.Input))), printable.Size(maxValue))
 	}
@@ -294,17 +346,20 @@ func (r *Runs) written(s Spec) (w writtenRun, err error) {
 	}
 	w = writtenRun{
 		spec: spec{Tool: s.Tool, Function: s.Function, Target: s.Target, Pinned: s.Pinned, Input: compact.Bytes(), Retry: s.Retry, Modules: map[string]string{}},
-		key:  s.Key, bodies: map[string][]byte{}, packed: map[string][]byte{}, deadline: cmp.Or(s.Deadline, DefaultDeadline),
+		key:  s.Key, packed: map[string][]byte{}, deadline: cmp.Or(s.Deadline, DefaultDeadline),
 		whose: digestOf(s.Whose), most: s.Most,
 	}
 	if s.Function == "" {
-		w.code = sha256hex.Of(s.Component)
-		w.bodies[w.code] = s.Component
+		w.code = s.Component.Digest
+		w.bodies = append(w.bodies, s.Component)
 	}
-	for _, m := range s.Modules {
-		d := sha256hex.Of(m)
-		w.spec.Modules[host.ModuleName(m)] = d
-		w.bodies[d] = m
+	for name, read := range s.Modules {
+		digest, ok := host.ModuleDigest(name)
+		if !ok {
+			return w, fmt.Errorf("%q is no name of a module", printable.Short(name, 100))
+		}
+		w.spec.Modules[name] = digest
+		w.bodies = append(w.bodies, Code{digest, read})
 	}
 	return w, nil
 }
@@ -324,8 +379,8 @@ func (w writtenRun) keep(ctx context.Context, c *sqlite.Conn) error {
 	return keepCode(ctx, c, w.code, w.spec.Modules, w.packed)
 }
 
-// insert writes a run down, or finds the one of its key.
-func (r *Runs) insert(ctx context.Context, c *sqlite.Conn, w writtenRun) (found row, existed bool, err error) {
+// insert writes a run down, or finds the one of its key. If mine, a new run belongs to this process.
+func (r *Runs) insert(ctx context.Context, c *sqlite.Conn, w writtenRun, mine bool) (found row, existed bool, err error) {
 	if w.key != "" {
 		err := c.Row(ctx, `SELECT `+rowColumns+` FROM run WHERE key = ?`, w.key).Scan(found.fields()...)
 		if err == nil || !errors.Is(err, sql.ErrNoRows) {
@@ -354,11 +409,16 @@ func (r *Runs) insert(ctx context.Context, c *sqlite.Conn, w writtenRun) (found 
 	name, now := newName(), r.now()
 	sealed := r.sealer.seal(place{run: name, kind: "spec"}, text)
 	head := r.sealer.seal(place{run: name, kind: "head", after: tag(sealed)}, headOf(1))
-	if _, err := c.Exec(ctx, `INSERT INTO run (name, key, state, created, changed, deadline, code, function, schedule, spec, head, whose) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		name, nullable(w.key), Ready, now.UnixMilli(), now.UnixMilli(), now.Add(w.deadline).UnixMilli(), w.code, nullable(w.spec.Function), nullable(w.schedule), sealed, head, w.whose); err != nil {
-		return found, false, err
+	state, owner := Ready, ""
+	if mine {
+		state, owner = Running, r.owner
+		if err := r.alive(ctx, c); err != nil {
+			return found, false, err
+		}
 	}
-	found, err = findRun(ctx, c, name)
+	const query = `INSERT INTO run (name, key, state, created, changed, deadline, owner, fence, code, function, schedule, spec, head, whose) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ` + rowColumns
+	err = c.Row(ctx, query, name, nullable(w.key), state, now.UnixMilli(), now.UnixMilli(), now.Add(w.deadline).UnixMilli(), nullable(owner), mine, w.code, nullable(w.spec.Function), nullable(w.schedule),
+		sealed, head, w.whose).Scan(found.fields()...)
 	return found, false, err
 }
 
@@ -380,11 +440,40 @@ func (r *Runs) wake() {
 }
 
 // tell wakes those who wait for a run.
-func (r *Runs) tell() {
+func (r *Runs) tell(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	close(r.changed)
 	r.changed = make(chan struct{})
+	if w := r.waits[name]; w != nil {
+		close(w.changed)
+		delete(r.waits, name)
+	}
+}
+
+// wait is what callers wait for with the end of a run.
+type wait struct {
+	changed chan struct{} // closed when the run changes
+	callers int
+}
+
+// waitFor returns what is closed when a run of this process changes. done must follow.
+func (r *Runs) waitFor(name string) (changed <-chan struct{}, done func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.waits[name]
+	if w == nil {
+		w = &wait{changed: make(chan struct{})}
+		r.waits[name] = w
+	}
+	w.callers++
+	return w.changed, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if w.callers--; w.callers == 0 && r.waits[name] == w {
+			delete(r.waits, name)
+		}
+	}
 }
 
 // info is what is known of a run, with what it was started with.
@@ -497,24 +586,40 @@ type Result struct {
 
 // Wait returns how a run ended, once it has. The end of ctx does not end the run.
 func (r *Runs) Wait(ctx context.Context, name string) (Result, error) {
+	poll := time.NewTicker(pollTime) // another process may work on it
+	defer poll.Stop()
 	for {
-		r.mu.Lock()
-		changed := r.changed
-		r.mu.Unlock()
+		changed, done := r.waitFor(name)
 		result, err := r.Result(ctx, name)
+		for over := err != nil || result.State.Final(); !over; {
+			select {
+			case <-changed:
+				over = true
+			case <-poll.C:
+				over, err = r.over(ctx, name)
+			case <-ctx.Done():
+				over, err = true, ctx.Err()
+			}
+		}
+		done()
 		if err != nil || result.State.Final() {
 			return result, err
 		}
-		timer := time.NewTimer(pollTime) // another process may work on it
-		select {
-		case <-changed:
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return result, ctx.Err()
-		}
-		timer.Stop()
 	}
+}
+
+// over reports whether a run has ended. It costs less than its result.
+func (r *Runs) over(ctx context.Context, name string) (over bool, err error) {
+	err = r.db.Read(ctx, func(c *sqlite.Conn) error {
+		var s State
+		err := c.Row(ctx, `SELECT state FROM run WHERE name = ?`, name).Scan(&s)
+		over = s.Final() || errors.Is(err, sql.ErrNoRows)
+		if over {
+			err = nil
+		}
+		return err
+	})
+	return over, err
 }
 
 // pollTime is how often a process looks for what others did.
@@ -575,7 +680,7 @@ func (r *Runs) Cancel(ctx context.Context, name string) (bool, error) {
 		}
 		return r.finish(ctx, c, w.name, Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: "the run was cancelled"}})
 	})
-	r.tell()
+	r.tell(name)
 	r.wake()
 	return asked, err
 }
@@ -638,7 +743,7 @@ func (r *Runs) Retry(ctx context.Context, name string) (bool, error) {
 		retried = err == nil
 		return err
 	})
-	r.tell()
+	r.tell(name)
 	r.wake()
 	return retried && err == nil, err
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -330,7 +331,7 @@ func second[T any](_ T, err error) error { return err }
 func TestScheduleCode(t *testing.T) {
 	h := newHands(t, "2026-01-01T00:00:30Z")
 	r := scheduling(t, t.TempDir(), h, nil)
-	spec := Spec{Component: []byte("no component"), Modules: [][]byte{[]byte("no module")}, Tool: "t"}
+	spec := Spec{Component: CodeOf([]byte("no component")), Modules: Modules{host.ModuleName([]byte("no module")): CodeOf([]byte("no module")).Read}, Tool: "t"}
 	if _, err := r.AddSchedule(t.Context(), Schedule{Name: "s", Cron: "* * * * *", Overlap: "allow", Spec: spec}); err != nil {
 		t.Fatal(err)
 	}

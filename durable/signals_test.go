@@ -144,12 +144,12 @@ func TestInnerCall(t *testing.T) {
 	inner := program(t, s.shop, s.cacheDir, s.keyDir, `
 		const ns = [await env.store.increment("n", 1), await env.store.increment("n", 1)];
 		try { await env.signals.receive("go"); } catch (e: any) { return [...ns, e.code]; }`)
-	for _, m := range inner.Modules {
-		if _, err := s.host.AddModule(t.Context(), m); err != nil {
+	for name, read := range inner.Modules {
+		if err := s.host.AddModuleNamed(t.Context(), name, read); err != nil {
 			t.Fatal(err)
 		}
 	}
-	component, err := s.host.Load(t.Context(), inner.Component)
+	component, err := s.host.Load(t.Context(), bytesOf(t, inner.Component.Read))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,12 +19,17 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/durable"
+	"github.com/stilehost/stile/host"
 )
 
 // functions opens a store whose runs are of Go code, and works on it.
-func functions(t *testing.T, dir string, all map[string]durable.Function) *durable.Runs {
+func functions(t *testing.T, dir string, all map[string]durable.Function, change ...func(*durable.Options)) *durable.Runs {
 	t.Helper()
-	runs, err := durable.Open(t.Context(), durable.Options{Dir: dir, Key: key, Functions: all, Idle: 10 * time.Millisecond})
+	o := durable.Options{Dir: dir, Key: key, Functions: all, Idle: 10 * time.Millisecond}
+	for _, c := range change {
+		c(&o)
+	}
+	runs, err := durable.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -421,7 +426,7 @@ func TestClosed(t *testing.T) {
 	}
 	again.Store(true)
 	runs = functions(t, dir, nil) // a process that does not have the function leaves the run alone
-	component, _, err := runs.Start(t.Context(), durable.Spec{Component: []byte("no component"), Tool: "t"})
+	component, _, err := runs.Start(t.Context(), durable.Spec{Component: durable.CodeOf([]byte("no component")), Tool: "t"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -580,5 +585,88 @@ func TestOutside(t *testing.T) {
 	}
 	if err := durable.Sleep(t.Context(), time.Nanosecond); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestStartedHere starts runs in two processes that work on one store with little room, one of which closes meanwhile: each step is made once.
+func TestStartedHere(t *testing.T) {
+	dir := t.TempDir()
+	var steps sync.Map
+	count := durable.Func(func(ctx context.Context, n int) (int, error) {
+		return durable.Step(ctx, "count", func(context.Context) (int, error) {
+			if _, twice := steps.LoadOrStore(n, true); twice {
+				t.Errorf("the step of run %d is made twice", n)
+			}
+			return n, nil
+		})
+	})
+	few := func(o *durable.Options) { o.Live = 3 }
+	stays, closes := functions(t, dir, map[string]durable.Function{"f": count}, few), functions(t, dir, map[string]durable.Function{"f": count}, few)
+	t.Cleanup(func() {
+		if err := stays.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	const runs = 60
+	var all sync.WaitGroup
+	for n := range runs {
+		r := stays
+		if n%2 == 0 {
+			r = closes
+		}
+		all.Go(func() {
+			_, _, err := r.Start(t.Context(), durable.Spec{Key: fmt.Sprint(n), Function: "f", Input: fmt.Append(nil, n)})
+			if err != nil && r == stays {
+				t.Error(err)
+			}
+		})
+		if n == runs/2 {
+			all.Go(func() {
+				if err := closes.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	for n := range runs {
+		run, _, err := stays.Start(t.Context(), durable.Spec{Key: fmt.Sprint(n), Function: "f", Input: fmt.Append(nil, n)}) // those that the other could not start
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, err := stays.Wait(t.Context(), run.Name); err != nil || r.State != durable.Done && !errors.Is(r.Err(), abi.ErrInterrupted) {
+			t.Errorf("run %d: %v, %v, %v", n, r.State, err, r.Err())
+		}
+	}
+}
+
+// TestCodeIsReadOnce starts runs of one component: its bytes are asked for once, and only those of its digest are taken.
+func TestCodeIsReadOnce(t *testing.T) {
+	runs := functions(t, t.TempDir(), nil)
+	t.Cleanup(func() { _ = runs.Close() })
+	read := 0
+	code := func(text string) durable.Code {
+		c := durable.CodeOf([]byte(text))
+		return durable.Code{Digest: c.Digest, Read: func(ctx context.Context) ([]byte, error) { read++; return c.Read(ctx) }}
+	}
+	name := host.ModuleName([]byte("a module"))
+	for range 3 {
+		if _, _, err := runs.Start(t.Context(), durable.Spec{Component: code("a component"), Modules: durable.Modules{name: code("a module").Read}, Tool: "t"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read != 2 {
+		t.Errorf("the component and the module are read %d times", read)
+	}
+	missing := errors.New("it is not there")
+	for wrong, spec := range map[string]durable.Spec{
+		"has the digest": {Component: durable.Code{Digest: durable.CodeOf([]byte("one")).Digest, Read: code("two").Read}, Tool: "t"},
+		missing.Error():  {Component: durable.Code{Digest: durable.CodeOf([]byte("one")).Digest, Read: func(context.Context) ([]byte, error) { return nil, missing }}, Tool: "t"},
+		"no name of a m": {Component: code("a component"), Modules: durable.Modules{"engine": code("a module").Read}, Tool: "t"},
+		"neither":        {Tool: "t"},
+	} {
+		if _, _, err := runs.Start(t.Context(), spec); err == nil || !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%s: got %v", wrong, err)
+		}
 	}
 }

@@ -3,9 +3,12 @@ package durable
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
+	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -112,20 +115,28 @@ func forget(ctx context.Context, c *sqlite.Conn, id int64) error {
 var errNoCode = errors.New("code is not in the store")
 
 // packCode packs what is not in the store.
-func (r *Runs) packCode(ctx context.Context, bodies, packed map[string][]byte) error {
-	for d, body := range bodies {
-		known := packed[d] != nil
+func (r *Runs) packCode(ctx context.Context, bodies []Code, packed map[string][]byte) error {
+	for _, code := range bodies {
+		known := packed[code.Digest] != nil
 		if !known {
 			if err := r.db.Read(ctx, func(c *sqlite.Conn) (err error) {
-				known, err = hasCode(ctx, c, d)
+				known, err = hasCode(ctx, c, code.Digest)
 				return err
 			}); err != nil {
 				return err
 			}
 		}
-		if !known {
-			packed[d] = packer().EncodeAll(body, nil)
+		if known {
+			continue
 		}
+		body, err := code.Read(ctx)
+		if err != nil {
+			return fmt.Errorf("read the code of a run: %w", err)
+		}
+		if got := sha256hex.Of(body); got != code.Digest {
+			return fmt.Errorf("the code of a run has the digest %s, and not %s", got, printable.Short(code.Digest, 64))
+		}
+		packed[code.Digest] = packer().EncodeAll(body, nil)
 	}
 	return nil
 }

@@ -100,12 +100,16 @@ func TestOtherEngine(t *testing.T) {
 	s := newStored(t)
 	spec := program(t, s.shop, s.cacheDir, s.keyDir, `await env.store.increment("n", 1); await env.clock.sleep(3600000); return await env.store.increment("n", 1);`)
 	other := spec
-	engine := append(bytes.Clone(spec.Modules[0]), 0, 6, 5, 'o', 't', 'h', 'e', 'r') // a custom section
-	was, is := []byte(host.ModuleName(spec.Modules[0])), []byte(host.ModuleName(engine))
-	if !bytes.Contains(spec.Component, was) || len(was) != len(is) {
-		t.Fatalf("the component does not import %s", was)
+	wasm := bytesOf(t, spec.Component.Read)
+	for was, read := range spec.Modules {
+		engine := append(bytes.Clone(bytesOf(t, read)), 0, 6, 5, 'o', 't', 'h', 'e', 'r') // a custom section
+		is := host.ModuleName(engine)
+		if !bytes.Contains(wasm, []byte(was)) || len(was) != len(is) {
+			t.Fatalf("the component does not import %s", was)
+		}
+		other.Component = durable.CodeOf(bytes.ReplaceAll(wasm, []byte(was), []byte(is)))
+		other.Modules = durable.Modules{is: durable.CodeOf(engine).Read}
 	}
-	other.Component, other.Modules = bytes.ReplaceAll(spec.Component, was, is), [][]byte{engine}
 	var names []string
 	for i, one := range []durable.Spec{spec, other} {
 		one.Target = fmt.Sprint("engine", i)

@@ -67,7 +67,7 @@ func (r *Runs) Drain(ctx context.Context) {
 	for {
 		r.mu.Lock()
 		r.draining = true
-		changed, n := r.changed, len(r.active)
+		changed, n := r.changed, len(r.active)+r.starting
 		r.mu.Unlock()
 		if n == 0 {
 			return
@@ -175,6 +175,22 @@ func (r *Runs) beat() error {
 	})
 }
 
+// alive is live, unless that was written down within the last beat.
+func (r *Runs) alive(ctx context.Context, c *sqlite.Conn) error {
+	boot, up, err := lease.Uptime()
+	if err != nil {
+		return err
+	}
+	var until int64
+	if err := c.Row(ctx, `SELECT until FROM owner WHERE name = ?`, r.owner).Scan(&until); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if until >= int64(up+leaseTime-beat) {
+		return nil
+	}
+	return r.live(ctx, c, boot, up)
+}
+
 // live writes down that this process is alive.
 func (r *Runs) live(ctx context.Context, c *sqlite.Conn, boot string, up time.Duration) error {
 	_, err := c.Exec(ctx, `INSERT INTO owner VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET boot = excluded.boot, until = excluded.until`, r.owner, boot, int64(up+leaseTime))
@@ -212,6 +228,9 @@ func (r *Runs) left() (left []int64, err error) {
 	own, err := r.own()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.starting > 0 { // they may be in the file already
+		return nil, err
+	}
 	for id := range own {
 		if r.active[id] == nil {
 			left = append(left, id)
@@ -226,7 +245,7 @@ const runnable = ` AND ifnull(function, '') IN (SELECT value FROM json_each(?))`
 // take takes runs that can go on, as many as this process may have, and ends those that must not. It returns when there may be more to take.
 func (r *Runs) take() (wait time.Duration, err error) {
 	r.mu.Lock()
-	free := r.o.Live - len(r.active)
+	free := r.o.Live - len(r.active) - r.starting
 	if r.draining {
 		free = 0
 	}
@@ -302,21 +321,11 @@ func (r *Runs) due(ctx context.Context, now time.Time, most int) (due []int64, w
 // takeDue takes these runs, with what they go on with. A loss of power may undo that, because it also ends the process whose they are: before a run
 // has an effect, all of this is on the disk.
 func (r *Runs) takeDue(ctx context.Context, due []int64, now time.Time) error {
-	boot, up, err := lease.Uptime()
-	if err != nil {
-		return err
-	}
 	var taken []row
-	err = r.db.UpdateSoon(ctx, func(c *sqlite.Conn) error {
+	err := r.db.UpdateSoon(ctx, func(c *sqlite.Conn) error {
 		taken = taken[:0]
-		var until int64
-		if err := c.Row(ctx, `SELECT until FROM owner WHERE name = ?`, r.owner).Scan(&until); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		if err := r.alive(ctx, c); err != nil {
 			return err
-		}
-		if until < int64(up+leaseTime-beat) {
-			if err := r.live(ctx, c, boot, up); err != nil {
-				return err
-			}
 		}
 		for _, id := range due {
 			var w row
@@ -339,14 +348,19 @@ func (r *Runs) takeDue(ctx context.Context, due []int64, now time.Time) error {
 		return err
 	}
 	for _, w := range taken {
-		a := &active{runs: r, id: w.id, name: w.name, fence: w.fence, batches: w.batches}
-		a.journal = &journal{writer: &r.writer, run: a}
-		r.mu.Lock()
-		r.active[w.id] = a
-		r.mu.Unlock()
-		r.all.Go(func() { r.begin(a, w) }) //nolint:contextcheck // it ends with the store
+		r.adopt(w) //nolint:contextcheck // it ends with the store
 	}
 	return nil
+}
+
+// adopt has a run go on that belongs to this process.
+func (r *Runs) adopt(w row) {
+	a := &active{runs: r, id: w.id, name: w.name, fence: w.fence, batches: w.batches}
+	a.journal = &journal{writer: &r.writer, run: a}
+	r.mu.Lock()
+	r.active[w.id] = a
+	r.mu.Unlock()
+	r.all.Go(func() { r.begin(a, w) })
 }
 
 // parts are what a run goes on with, sealed.
@@ -599,7 +613,7 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 		r.mu.Lock()
 		delete(r.active, a.id)
 		r.mu.Unlock()
-		r.tell()
+		r.tell(a.name)
 		r.wake()
 	}()
 	var asleep *host.AsleepError

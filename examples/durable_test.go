@@ -166,12 +166,12 @@ func build(t *testing.T, h *host.Host, cacheDir, keyDir string) durable.Spec {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, engine := chain.Engine()
+	name, engine := chain.Engine()
 	module, err := engine(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return durable.Spec{Component: wasm, Modules: [][]byte{module}, Tool: "order", Input: []byte(`{"article": "a1", "count": 2}`)}
+	return durable.Spec{Component: durable.CodeOf(wasm), Modules: durable.Modules{name: durable.CodeOf(module).Read}, Tool: "order", Input: []byte(`{"article": "a1", "count": 2}`)}
 }
 
 // worker starts another process that works on runs.

@@ -268,6 +268,16 @@ func (c *Component) Digest() string { return c.digest }
 // Imports lists what the component imports.
 func (c *Component) Imports() []Import { return c.imports }
 
+// Modules lists the names of the core modules that the component imports.
+func (c *Component) Modules() (names []string) {
+	for _, i := range c.imports {
+		if i.Kind == "module" {
+			names = append(names, i.Name)
+		}
+	}
+	return names
+}
+
 // Section returns a custom section of the component by name, such as "stile:meta". It is nil if there is none.
 func (c *Component) Section(name string) []byte { return c.sections[name] }
 

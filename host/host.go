@@ -233,6 +233,9 @@ func ModuleName(wasm []byte) string { return modulePrefix + sha256hex.Of(wasm) }
 
 const modulePrefix = "engine-x"
 
+// ModuleDigest returns the SHA-256 in the name of a module. ok is false if [ModuleName] gives no such name.
+func ModuleDigest(name string) (digest string, ok bool) { return strings.CutPrefix(name, modulePrefix) }
+
 // AddModuleNamed is AddModule for a module whose [ModuleName] is known. It calls wasm only if the module's compiled code is not in
 // the cache, and returns an error of wasm unchanged.
 func (h *Host) AddModuleNamed(ctx context.Context, name string, wasm func(ctx context.Context) ([]byte, error)) error {
@@ -241,7 +244,7 @@ func (h *Host) AddModuleNamed(ctx context.Context, name string, wasm func(ctx co
 		return err
 	}
 	defer end()
-	key, ok := strings.CutPrefix(name, modulePrefix)
+	key, ok := ModuleDigest(name)
 	if !ok {
 		return &LoadError{Name: name, Reason: "the name of a module begins with " + modulePrefix}
 	}

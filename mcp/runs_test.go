@@ -46,9 +46,8 @@ func (h *home) openRuns() {
 			if err != nil {
 				return spec, err
 			}
-			_, engine := sharedTools.Engine()
-			module, err := engine(ctx)
-			return durable.Spec{Component: run.Component, Modules: [][]byte{module}, Tool: run.Own, Input: input, Pinned: string(text)}, err
+			name, engine := sharedTools.Engine()
+			return durable.Spec{Component: durable.Code{Digest: run.Code, Read: run.Component}, Modules: durable.Modules{name: engine}, Tool: run.Own, Input: input, Pinned: string(text)}, err
 		},
 		Target: func(run durable.Info) (lifecycle.RunTarget, bool) {
 			var p pinned

@@ -182,12 +182,12 @@ func (b *bench) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, engine := t.Engine()
+	name, engine := t.Engine()
 	module, err := engine(ctx)
 	if err != nil {
 		return err
 	}
-	b.spec = durable.Spec{Component: wasm, Modules: [][]byte{module}}
+	b.spec = durable.Spec{Component: durable.CodeOf(wasm), Modules: durable.Modules{name: durable.CodeOf(module).Read}}
 	if _, err := b.host.AddModule(ctx, module); err != nil {
 		return err
 	}

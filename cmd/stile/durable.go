@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -220,20 +219,19 @@ func authorityOf(ctx context.Context, calls *lifecycle.Manager, run durable.Info
 }
 
 // modules are the core modules that a component of the toolchain imports.
-func (n *session) modules(ctx context.Context, wasm []byte) ([][]byte, error) {
+func (n *session) modules(ctx context.Context, names []string) (durable.Modules, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
 	t, err := n.toolchain(ctx)
 	if err != nil {
 		return nil, err
 	}
 	name, engine := t.Engine()
-	if !bytes.Contains(wasm, []byte(name)) {
-		return nil, nil
+	if len(names) > 1 || names[0] != name {
+		return nil, fmt.Errorf("the component imports %s, and this Stile has %s", printable.Short(strings.Join(names, ", "), 200), name)
 	}
-	module, err := engine(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return [][]byte{module}, nil
+	return durable.Modules{name: engine}, nil
 }
 
 // durably starts a run, and waits for it unless it is detached.
@@ -254,8 +252,8 @@ func (c *runCommand) durably(ctx context.Context, s *streams, n *session, p prep
 	if err := errors.Join(c.namesNoSecret(p.bindings), component.CheckInput(ctx, p.request)); err != nil {
 		return err
 	}
-	spec := durable.Spec{Component: wasm, Tool: c.Tool, Input: p.request.Input, Target: string(capability.JSON(durableTarget{Run: &t}))}
-	if spec.Modules, err = n.modules(ctx, wasm); err != nil {
+	spec := durable.Spec{Component: durable.Code{Digest: component.Digest(), Read: durable.CodeOf(wasm).Read}, Tool: c.Tool, Input: p.request.Input, Target: string(capability.JSON(durableTarget{Run: &t}))}
+	if spec.Modules, err = n.modules(ctx, component.Modules()); err != nil {
 		return err
 	}
 	runs, err := n.openRuns(ctx, s, nil)
@@ -303,10 +301,10 @@ func (f durableFlags) start(ctx context.Context, s *streams, runs *durable.Runs,
 // specOf is what a run of an extension is started with.
 func (n *session) specOf(ctx context.Context, run lifecycle.Run, input []byte) (spec durable.Spec, err error) {
 	spec = durable.Spec{
-		Component: run.Component, Tool: run.Own, Input: input, Target: string(capability.JSON(durableTarget{Call: &run.RunTarget})), Pinned: string(capability.JSON(run.RunPin)),
+		Component: durable.Code{Digest: run.Code, Read: run.Component}, Tool: run.Own, Input: input, Target: string(capability.JSON(durableTarget{Call: &run.RunTarget})), Pinned: string(capability.JSON(run.RunPin)),
 		Retry: durable.Retry(run.Retry),
 	}
-	spec.Modules, err = n.modules(ctx, run.Component)
+	spec.Modules, err = n.modules(ctx, run.Modules)
 	return spec, err
 }
 

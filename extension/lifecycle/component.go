@@ -171,10 +171,8 @@ func (b *build) loadGiven(ctx context.Context) (err error) {
 	if b.component, err = b.options.Host.Load(ctx, b.wasm); err != nil {
 		return refusedComponent(err, b.wasm)
 	}
-	for _, i := range b.component.Imports() {
-		if i.Kind == "module" {
-			return sharesEngine(nil)
-		}
+	if len(b.component.Modules()) > 0 {
+		return sharesEngine(nil)
 	}
 	return nil
 }

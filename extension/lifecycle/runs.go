@@ -46,8 +46,10 @@ type Run struct {
 	RunPin
 	// Own is the tool's own name.
 	Own string
-	// Component is the code.
-	Component []byte
+	// Code is the digest of the component, Component returns it, and Modules are the names of the core modules that it imports.
+	Code      string
+	Component func(context.Context) ([]byte, error)
+	Modules   []string
 	// Retry says whether it begins again when it fails.
 	Retry extension.Retry
 }
@@ -97,20 +99,23 @@ func (m *Manager) PrepareRun(ctx context.Context, c Call) (Run, error) {
 			return Run{}, err
 		}
 	}
+	digest := s.component.Digest()
 	run := Run{
 		RunTarget: RunTarget{c.Viewer, a.scope, a.manifest.Name, c.Tool},
 		RunPin:    RunPin{Release: a.id, Digest: a.digest, By: c.by(), Via: c.Via, Vars: s.request.Vars, Limits: c.Limits},
-		Own:       s.offer.tool.Name,
+		Own:       s.offer.tool.Name, Code: digest, Modules: s.component.Modules(),
+		Component: func(ctx context.Context) (wasm []byte, err error) {
+			err = m.db.View(ctx, func(conn *sqlite.Conn) error {
+				wasm, err = object(ctx, conn, digest)
+				return err
+			})
+			return wasm, err
+		},
 	}
 	if d, ok := a.manifest.DurableTool(run.Own); ok {
 		run.Retry = d.Retry
 	}
-	digest := s.component.Digest()
-	err = m.db.View(ctx, func(conn *sqlite.Conn) (err error) {
-		run.Component, err = object(ctx, conn, digest)
-		return err
-	})
-	return run, err
+	return run, nil
 }
 
 // Awake is what a durable call may do while it is awake.

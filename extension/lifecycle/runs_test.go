@@ -43,7 +43,11 @@ func newSleeper(t *testing.T, m *Manager, c Call) *sleeper {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, err := sharedHost.Load(t.Context(), run.Component)
+	wasm, err := run.Component(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := sharedHost.Load(t.Context(), wasm)
 	if err != nil {
 		t.Fatal(err)
 	}

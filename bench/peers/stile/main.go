@@ -137,11 +137,11 @@ func build(ctx context.Context, h *host.Host, dir string) (s durable.Spec, err e
 	}
 	s.Tool = "work"
 	component, engine := filepath.Join(dir, "component.wasm"), filepath.Join(dir, "engine.wasm")
-	s.Component, err = os.ReadFile(component)
+	wasm, err := os.ReadFile(component)
 	if err == nil {
 		var module []byte
 		module, err = os.ReadFile(engine)
-		s.Modules = [][]byte{module}
+		s.Component, s.Modules = durable.CodeOf(wasm), modules(module)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return s, err
@@ -151,7 +151,7 @@ func build(ctx context.Context, h *host.Host, dir string) (s durable.Spec, err e
 		return s, err
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
-	s.Component, err = t.Assemble(ctx, toolchain.Source{
+	wasm, err = t.Assemble(ctx, toolchain.Source{
 		FS: fstest.MapFS{"tool.ts": {Data: []byte(strings.Replace(source, "STEP", way, 1))}}, Entry: "tool.ts", Bindings: map[string]string{"store": kv.Interface, "clock": clock.Interface, "counter": counterInterface},
 	}, false)
 	if err != nil {
@@ -162,8 +162,12 @@ func build(ctx context.Context, h *host.Host, dir string) (s durable.Spec, err e
 	if err != nil {
 		return s, err
 	}
-	s.Modules = [][]byte{module}
-	return s, errors.Join(os.WriteFile(component, s.Component, 0o600), os.WriteFile(engine, module, 0o600))
+	s.Component, s.Modules = durable.CodeOf(wasm), modules(module)
+	return s, errors.Join(os.WriteFile(component, wasm, 0o600), os.WriteFile(engine, module, 0o600))
+}
+
+func modules(module []byte) durable.Modules {
+	return durable.Modules{host.ModuleName(module): durable.CodeOf(module).Read}
 }
 
 func main() {
