@@ -21,6 +21,7 @@ import (
 
 	"github.com/stilehost/stile/capabilities/clock"
 	"github.com/stilehost/stile/capabilities/kv"
+	"github.com/stilehost/stile/capabilities/signals"
 	"github.com/stilehost/stile/durable"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/toolchain"
@@ -34,6 +35,11 @@ export default extension({ tools: {
     await env.clock.sleep(Math.max(0, until - await env.clock.now()));
     await env.store.get("k");
     return notes.length;
+  } },
+  listen: { description: "Waits for a message.", input: { type: "object" }, run: async (_: any, env: any) => {
+    const { data } = await env.mail.receive("go");
+    await env.store.get("k");
+    return data;
   } },
   work: { description: "Works.", input: { type: "object" }, run: async ({ reads, writes }: any, env: any) => {
     for (let w = 0; w < writes; w++) {
@@ -66,6 +72,8 @@ type bench struct {
 
 	mu    sync.Mutex
 	woken []time.Duration // from when a run is due to the end of the first operation of its code
+
+	heard chan time.Time // when a run that got a message had come so far
 }
 
 // timed is a clock that says when a run that sleeps is due.
@@ -101,10 +109,16 @@ func (b *bench) request() host.Request {
 	var due time.Time
 	first := true
 	return host.Request{
-		Env:    host.Env{"clock": &timed{clock.System(), func(at time.Time) { due = at }}, "store": b.store.Bucket("b")},
+		Env:    host.Env{"clock": &timed{clock.System(), func(at time.Time) { due = at }}, "store": b.store.Bucket("b"), "mail": &signals.Mailboxes{}},
 		Limits: host.Limits{CPU: time.Hour, Wall: time.Hour},
 		Observe: func(o host.Operation) {
-			if first && !due.IsZero() && o.Interface == kv.Interface && strings.HasSuffix(o.Func, "bucket.get") {
+			if o.Interface != kv.Interface || !strings.HasSuffix(o.Func, "bucket.get") {
+				return
+			}
+			if b.heard != nil {
+				b.heard <- time.Now()
+			}
+			if first && !due.IsZero() {
 				first = false
 				b.mu.Lock()
 				b.woken = append(b.woken, time.Since(due))
@@ -150,6 +164,7 @@ func run(ctx context.Context, sleeping, waking int, out string) (err error) {
 		b.operations,
 		func(ctx context.Context, f map[string]float64) error { return b.sleep(ctx, f, sleeping) },
 		func(ctx context.Context, f map[string]float64) error { return b.wake(ctx, f, waking) },
+		b.listen,
 		nodes,
 	} {
 		if err := measure(ctx, figures); err != nil {
@@ -177,7 +192,7 @@ func (b *bench) build(ctx context.Context) error {
 	}
 	defer func() { _ = t.Close() }()
 	wasm, err := t.Assemble(ctx, toolchain.Source{
-		FS: fstest.MapFS{"tool.ts": {Data: []byte(source)}}, Entry: "tool.ts", Bindings: map[string]string{"store": kv.Interface, "clock": clock.Interface},
+		FS: fstest.MapFS{"tool.ts": {Data: []byte(source)}}, Entry: "tool.ts", Bindings: map[string]string{"store": kv.Interface, "clock": clock.Interface, "mail": signals.Interface},
 	}, false)
 	if err != nil {
 		return err
@@ -345,6 +360,40 @@ func (b *bench) wake(ctx context.Context, figures map[string]float64, n int) err
 	}
 	figures["milliseconds from due to running code, p50"] = b.woken[len(b.woken)/2].Seconds() * 1000
 	figures["milliseconds of these that a timer is late, p50"] = late().Seconds() * 1000
+	return nil
+}
+
+// listen measures how long it takes until a sleeping run has got a message.
+func (b *bench) listen(ctx context.Context, figures map[string]float64) error {
+	b.heard = make(chan time.Time, 1)
+	defer func() { b.heard = nil }()
+	var sent, woken []time.Duration
+	for range 100 {
+		name, err := b.start(ctx, "listen", struct{}{})
+		if err != nil {
+			return err
+		}
+		for r, err := b.runs.Get(ctx, name); r.State != durable.Asleep; r, err = b.runs.Get(ctx, name) {
+			if err != nil || r.State.Final() {
+				return fmt.Errorf("run %s is %s: %w", name, r.State, err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		began := time.Now()
+		if _, err := b.runs.Signal(ctx, name, "go", durable.Message{Data: []byte("1")}); err != nil {
+			return err
+		}
+		delivered := time.Now()
+		at := <-b.heard
+		sent, woken = append(sent, delivered.Sub(began)), append(woken, at.Sub(delivered))
+		if r, err := b.runs.Wait(ctx, name); err != nil || r.Err() != nil {
+			return errors.Join(err, r.Err())
+		}
+	}
+	slices.Sort(sent)
+	slices.Sort(woken)
+	figures["milliseconds to write a message down, p50"] = sent[len(sent)/2].Seconds() * 1000
+	figures["milliseconds from there to running code, p50"] = woken[len(woken)/2].Seconds() * 1000
 	return nil
 }
 
