@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -105,16 +106,29 @@ func (r *Runs) Signal(ctx context.Context, run, mailbox string, m Message) (deli
 	if !abi.IsMailbox(mailbox) {
 		return false, errMailbox(mailbox)
 	}
+	room := r.reserve()
+	if room {
+		defer r.reserved()
+	}
+	var woken []row
 	err = r.db.Update(ctx, func(c *sqlite.Conn) error {
 		w, err := findRun(ctx, c, run)
 		if err != nil {
 			return err
 		}
-		delivered, err = r.deliver(ctx, c, w, mailbox, m)
+		if delivered, err = r.deliver(ctx, c, w, mailbox, m); err != nil {
+			return err
+		}
+		if woken = nil; room && w.state == Asleep && slices.Contains(r.functions, w.function.String) {
+			woken, err = r.takeReady(ctx, c, []int64{w.id}, time.Time{})
+		}
 		return err
 	})
 	if err != nil {
 		return false, err
+	}
+	for _, w := range woken {
+		r.adopt(w) //nolint:contextcheck // it ends with the store
 	}
 	r.arrived(run, mailbox)
 	return delivered, nil
@@ -254,7 +268,8 @@ func (a mailboxes) Take(ctx context.Context, mailbox string) (m abi.Message, ok 
 	}
 	var n int64
 	var body []byte
-	err = r.db.Update(ctx, func(c *sqlite.Conn) error {
+	// A loss of power may undo this, and everything after it: an effect or a result waits until all of it is on the disk.
+	err = r.db.UpdateSoon(ctx, func(c *sqlite.Conn) error {
 		ok = false
 		var held, later bool
 		const state = `SELECT EXISTS (SELECT 1 FROM run WHERE id = ? AND owner = ? AND fence = ?), EXISTS (SELECT 1 FROM message WHERE run = ? AND taken > ?)`

@@ -255,7 +255,7 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 	if err != nil {
 		return Info{}, false, err
 	}
-	mine := r.reserve(s.Function)
+	mine := slices.Contains(r.functions, s.Function) && r.reserve()
 	if mine {
 		defer r.reserved()
 	}
@@ -282,11 +282,12 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 	return info, existed, nil
 }
 
-// reserve keeps a place for a run that this process starts and takes at once, if it has one. reserved must follow.
-func (r *Runs) reserve(function string) bool {
+// reserve keeps a place for a run that this process starts or wakes, and takes in the same transaction. Without one, another process may take it. reserved must
+// follow.
+func (r *Runs) reserve() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.working || r.only != nil || r.draining || r.ctx.Err() != nil || len(r.active)+r.starting >= r.o.Live || !slices.Contains(r.functions, function) {
+	if !r.working || r.only != nil || r.draining || r.ctx.Err() != nil || len(r.active)+r.starting >= r.o.Live {
 		return false
 	}
 	r.starting++

@@ -322,35 +322,39 @@ func (r *Runs) due(ctx context.Context, now time.Time, most int) (due []int64, w
 // has an effect, all of this is on the disk.
 func (r *Runs) takeDue(ctx context.Context, due []int64, now time.Time) error {
 	var taken []row
-	err := r.db.UpdateSoon(ctx, func(c *sqlite.Conn) error {
-		taken = taken[:0]
-		if err := r.alive(ctx, c); err != nil {
-			return err
-		}
-		for _, id := range due {
-			var w row
-			err := c.Row(ctx, `UPDATE run SET state = 'running', owner = ?, fence = fence + 1, wake = NULL
-				WHERE id = ? AND (state = 'ready' OR state = 'asleep' AND wake <= ?) RETURNING `+rowColumns, r.owner, id, now.Add(lead).UnixMilli()).Scan(w.fields()...)
-			if errors.Is(err, sql.ErrNoRows) {
-				continue // another process has it
-			}
-			if err != nil {
-				return err
-			}
-			if w.parts, err = readParts(ctx, c, id, takenBytes); err != nil {
-				return err
-			}
-			taken = append(taken, w)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := r.db.UpdateSoon(ctx, func(c *sqlite.Conn) (err error) {
+		taken, err = r.takeReady(ctx, c, due, now)
+		return err
+	}); err != nil {
 		return err
 	}
 	for _, w := range taken {
 		r.adopt(w) //nolint:contextcheck // it ends with the store
 	}
 	return nil
+}
+
+// takeReady has those of these runs belong to this process that are ready, or asleep and due.
+func (r *Runs) takeReady(ctx context.Context, c *sqlite.Conn, ids []int64, now time.Time) (taken []row, err error) {
+	if err := r.alive(ctx, c); err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		var w row
+		err := c.Row(ctx, `UPDATE run SET state = 'running', owner = ?, fence = fence + 1, wake = NULL
+			WHERE id = ? AND (state = 'ready' OR state = 'asleep' AND wake <= ?) RETURNING `+rowColumns, r.owner, id, now.Add(lead).UnixMilli()).Scan(w.fields()...)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue // another process has it
+		}
+		if err != nil {
+			return nil, err
+		}
+		if w.parts, err = readParts(ctx, c, id, takenBytes); err != nil {
+			return nil, err
+		}
+		taken = append(taken, w)
+	}
+	return taken, nil
 }
 
 // adopt has a run go on that belongs to this process.
