@@ -52,10 +52,11 @@ type Restorer interface {
 	Restore(ctx context.Context, resource string, state []byte) (any, error)
 }
 
-// Reopener is an [Opener] whose values keep something for the length of a call, such as what is used of a budget.
+// Reopener is an [Opener] whose values keep something for the length of a call, such as what is used of a budget. Opened values are [Lasting]. A durable call opens them at its beginning, and
+// writes their states down after each operation that changes one. If a value's Save reports false, the call stays awake, and the state counts if its process ends.
 type Reopener interface {
 	Opener
-	// Reopen is Open for a call that goes on. The state is what the opened value's Save returned, as a [Lasting] value.
+	// Reopen is Open for a call that goes on. The state is what the opened value's Save returned.
 	Reopen(ctx context.Context, state []byte) (any, error)
 }
 

@@ -45,7 +45,7 @@ type call struct {
 	record  *record           // nil if nothing is recorded
 	replay  *player           // answers instead of capabilities; nil in an ordinary call
 	journal *journal          // of a durable call; otherwise nil
-	opened  map[string][]byte // states of bindings of a durable call, until they are opened again
+	opened  map[string][]byte // what is written down of bindings of a durable call
 	awake   time.Duration     // how long the call was awake before it last slept
 	spent   func()            // ends ctx if an operation uses up the processor time
 	stepping
@@ -169,7 +169,9 @@ func (c *call) begin(r *running) error {
 	c.request = request
 	c.observe, c.idle, c.record, c.replay = request.Observe, request.Idle, request.record, request.replay
 	if d := request.Durable; d != nil {
-		c.journal = &journal{Durable: d, rest: d.Log, sequence: d.First}
+		if c.journal, c.opened, err = newJournal(d); err != nil {
+			return err
+		}
 	}
 	c.handles = handles{open: map[abi.Rep]*handle{}, next: abi.Rep(recordedEnv), limit: c.limits.Handles}
 	c.spent = func() { over(wasmtime.ErrCPU) }

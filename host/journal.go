@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -20,12 +21,30 @@ type journal struct {
 	once     abi.Once
 }
 
+// newJournal returns the journal of a call that goes on, or begins, and what its log says that bindings have used.
+func newJournal(d *Durable) (j *journal, used map[string][]byte, err error) {
+	j, used = &journal{Durable: d, sequence: d.First}, map[string][]byte{}
+	for _, b := range d.Log {
+		if len(b) == 0 || b[0] != entryUsed {
+			j.rest = append(j.rest, b)
+			continue
+		}
+		e, err := readLogged(b)
+		if err != nil {
+			return nil, nil, err
+		}
+		used[e.name] = e.answer
+	}
+	return j, used, nil
+}
+
 // The kinds of entries. An operation without an effect has one, with its answer. Of one that has an effect, the first says that it begins.
 const (
 	entryWhole = iota
 	entryBegun
 	entryAnswer
 	entryRepeats // it begins, and may be made again
+	entryUsed    // what a binding has used of its limits, after the operation before it
 )
 
 // maxEntry bounds an entry. An answer passes through the guest's memory, of which it takes a part.
@@ -181,7 +200,53 @@ func (c *call) answer(e *encoder, op *operation, repeat abi.Repeat, args []abi.V
 	if e.full {
 		return nil, exceeded("bytes", printable.Size(maxEntry)+" of an answer in the log")
 	}
-	return v, c.journal.Journal.Append(e.buf)
+	if err := c.journal.Journal.Append(e.buf); err != nil {
+		return nil, err
+	}
+	return v, c.logUsed()
+}
+
+// logUsed logs what bindings have used of their limits, where that has changed.
+func (c *call) logUsed() error {
+	for name, b := range c.env {
+		state, _ := b.used()
+		if state == nil || bytes.Equal(state, c.opened[name]) {
+			continue
+		}
+		c.opened[name] = state
+		e := newEntry(entryUsed)
+		e.text(name)
+		e.bytes(state)
+		if err := c.journal.Journal.Append(e.buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// used is what a binding of the call's own env keeps for the length of the call, such as what it has used of its limits. It is nil if there is nothing. ok is false if the call
+// cannot sleep with it.
+func (b *binding) used() (state []byte, ok bool) {
+	lasting, keeps := b.value.(abi.Lasting)
+	if !keeps || b.given == nil {
+		return nil, true
+	}
+	return lasting.Save()
+}
+
+// openKept opens the bindings that keep something for the length of the call. So that counts whoever uses it, the code and the tools that the call passes a binding on to included. The guest
+// sees errors when it uses a binding.
+func (c *call) openKept() error {
+	env, err := c.given()
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if _, keeps := env[name].capability.(abi.Reopener); keeps {
+			_, _, _ = c.root(name)
+		}
+	}
+	return nil
 }
 
 // repeat says what may be done with an operation when the call goes on in another process.
@@ -228,7 +293,7 @@ func (j *journal) next(called []byte) (entry, error) {
 	if err != nil {
 		return e, err
 	}
-	if want := j.rest[0][1:]; e.kind == entryAnswer || !bytes.HasPrefix(want, called[1:]) {
+	if want := j.rest[0][1:]; e.kind == entryAnswer || e.kind == entryUsed || !bytes.HasPrefix(want, called[1:]) {
 		got, _ := readLogged(called)
 		return e, &PartedError{Operation: j.sequence + 1 - j.First, Expected: e.text(), Got: got.text()}
 	}
@@ -258,13 +323,15 @@ func (e entry) text() string {
 // readLogged reads an entry. Its parts point into it.
 func readLogged(b []byte) (e entry, err error) {
 	d := &decoder{rest: b}
-	e.kind = int(d.number(entryRepeats))
-	if e.kind != entryAnswer {
+	e.kind = int(d.number(entryUsed))
+	if e.kind == entryUsed {
+		e.name, e.answer = d.text(), d.bytes()
+	} else if e.kind != entryAnswer {
 		e.name = lineOf(d.text(), 2*maxName)
 		kind := d.number(argsDigest)
 		e.args = append([]byte{byte(kind)}, d.sized()...)
 	}
-	if e.kind != entryBegun && e.kind != entryRepeats {
+	if e.kind == entryWhole || e.kind == entryAnswer {
 		e.answer = d.sized()
 		for len(d.rest) > 0 {
 			e.states = append(e.states, d.bytes())

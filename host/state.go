@@ -180,6 +180,11 @@ func (c *call) saveHandles() (saved []savedHandle, err error) {
 			return nil, &awakeError{fmt.Sprintf("it waits for something of %q that ends with the process", h.binding)}
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.env)) {
+		if _, ok := c.env[name].used(); !ok {
+			return nil, &awakeError{fmt.Sprintf("the binding %q is in use", name)}
+		}
+	}
 	for _, rep := range slices.Sorted(maps.Keys(c.handles.open)) {
 		h, err := c.saveHandle(rep, c.handles.open[rep])
 		if err != nil {
@@ -202,20 +207,14 @@ func (c *call) sleep(of *Component) (*AsleepError, error) {
 		Component: of.digest, Base: m.digest, Size: p.size, Slots: p.table.slots, Free: p.table.free, Next: c.handles.next,
 		Sequence: c.journal.sequence, Operations: c.usage.Operations, CPU: c.frame.budget.Used(), Awake: c.awake + time.Since(c.clock.last),
 		Dropped: c.usage.DenialsDropped, Interrupted: c.usage.Interrupted,
+		Opened: maps.Clone(c.opened), // of a binding that is not there today as well
 	}
 	for _, d := range c.usage.Denials {
 		d.Wants = nil
 		s.Denials = append(s.Denials, d)
 	}
 	for name, b := range c.env {
-		if lasting, ok := b.value.(abi.Lasting); ok && b.given != nil && b.name == name {
-			state, ok := lasting.Save()
-			if !ok {
-				return nil, &awakeError{fmt.Sprintf("the binding %q is in use", name)}
-			}
-			if s.Opened == nil {
-				s.Opened = map[string][]byte{}
-			}
+		if state, _ := b.used(); state != nil {
 			s.Opened[name] = state
 		}
 	}
@@ -307,7 +306,14 @@ func (c *call) revive(of *Component) error {
 	if err != nil {
 		return err
 	}
-	c.opened = s.Opened
+	for name, state := range s.Opened {
+		if c.opened[name] == nil { // or the log has a later one
+			c.opened[name] = state
+		}
+	}
+	if err := c.openKept(); err != nil {
+		return err
+	}
 	c.handles.names = -len(env)
 	c.arrived = true
 	for _, h := range s.Handles {

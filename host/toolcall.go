@@ -250,6 +250,11 @@ func (t *toolCall) prepare(in *call) ([]abi.Value, error) {
 	if r.replay != nil {
 		h.value = recordedEnv
 	}
+	if in.journal != nil {
+		if err := in.openKept(); err != nil {
+			return nil, err
+		}
+	}
 	in.handles.names = -len(env) // the caller may give any number of names
 	rep := abi.Rep(recordedEnv)
 	err = in.handles.put(rep, h)

@@ -9,6 +9,7 @@ package browser
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -282,6 +283,58 @@ func (g *Grant) Open(ctx context.Context) (any, error) {
 	return s, nil
 }
 
+// used is what a call has used of its budget, for a call that goes on in another process.
+type used struct {
+	Pages int           `json:"pages"`
+	Bytes int64         `json:"bytes"`
+	Work  time.Duration `json:"work"`
+	Spent time.Duration `json:"spent"`
+}
+
+// Save implements [abi.Lasting]: it returns what the call has used of its budget. As long as it has a page, or an action is under way, the call stays awake.
+func (s *Session) Save() (state []byte, ok bool) {
+	b := s.budget
+	b.mu.Lock()
+	b.count()
+	state, err := json.Marshal(used{b.pages, b.bytes, b.work, b.spent})
+	b.mu.Unlock()
+	return state, err == nil && !s.hasPage()
+}
+
+// hasPage reports whether the session has a page, or may get one.
+func (s *Session) hasPage() bool {
+	s.mu.Lock()
+	unused := !s.used
+	s.mu.Unlock()
+	if unused {
+		return false // a page that lasts is of other calls
+	}
+	select {
+	case s.held.turn <- struct{}{}:
+		defer func() { <-s.held.turn }()
+		return s.held.tab != nil && !s.held.tab.isGone()
+	default:
+		return true
+	}
+}
+
+// Reopen implements [abi.Reopener]: the budget of the call goes on as it was.
+func (g *Grant) Reopen(ctx context.Context, state []byte) (any, error) {
+	var u used
+	if err := json.Unmarshal(state, &u); err != nil {
+		return nil, fmt.Errorf("read what a call has used of its browser: %w", err)
+	}
+	opened, err := g.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := opened.(*Session).budget // shared by bindings, each of which comes here
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pages, b.bytes, b.work, b.spent = max(b.pages, u.Pages), max(b.bytes, u.Bytes), max(b.work, u.Work), max(b.spent, u.Spent)
+	return opened, nil
+}
+
 // budgetKey is that of sessions of a call whose grants have equal budgets. They share one.
 type budgetKey struct{ Budget }
 
@@ -296,6 +349,7 @@ type Session struct {
 
 	mu      sync.Mutex
 	pending int
+	used    bool
 	closed  bool
 	running sync.WaitGroup
 }
@@ -355,6 +409,7 @@ func (s *Session) begin(ctx context.Context, step string, needs need, do action)
 		return nil, abi.Errorf(abi.CodeExhausted, "actions of a browser that are under way: %d", maxPending)
 	}
 	s.pending++
+	s.used = true
 	ctx, cancel := context.WithCancelCause(ctx)
 	p := &Pending{cancel: cancel}
 	s.running.Go(func() {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -122,6 +123,25 @@ func (*Grant) Quick() []string { return []string{"get"} }
 // Open implements [abi.Opener]; the value is a [*Runner].
 func (g *Grant) Open(ctx context.Context) (any, error) {
 	return &Runner{grant: g, room: calls.NewRoom(ctx, calls.DefaultHeld), logs: abi.OfCall(ctx, logsKey{}, func() *blob.Quota { return logs(turns.User(ctx)) })}, nil
+}
+
+// Save implements [abi.Lasting]: it returns how often the call has run code.
+func (r *Runner) Save() (state []byte, ok bool) {
+	return strconv.AppendInt(nil, r.runs.Load(), 10), true
+}
+
+// Reopen implements [abi.Reopener]: a call that goes on has the runs that were left.
+func (g *Grant) Reopen(ctx context.Context, state []byte) (any, error) {
+	n, err := strconv.ParseInt(string(state), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("read how often a call has run code: %w", err)
+	}
+	opened, err := g.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	opened.(*Runner).runs.Store(n)
+	return opened, nil
 }
 
 // Runner runs the code of one call: the resource `runner`. It is safe for concurrent use.

@@ -76,11 +76,11 @@ func (c *Console) Open(ctx context.Context) (any, error) {
 	return &Log{console: c, left: abi.OfCall(ctx, l, l.left)}, nil
 }
 
-// Reopen implements [abi.Reopener]: a call that goes on has what was left of the limit.
+// Reopen implements [abi.Reopener]: what the call has used counts toward the limit of today.
 func (c *Console) Reopen(ctx context.Context, state []byte) (any, error) {
-	bytes, err := strconv.Atoi(string(state))
+	used, err := strconv.Atoi(string(state))
 	if err != nil {
-		return nil, fmt.Errorf("read what a call has left of its console: %w", err)
+		return nil, fmt.Errorf("read what a call has used of its console: %w", err)
 	}
 	opened, err := c.Open(ctx)
 	if err != nil {
@@ -89,15 +89,15 @@ func (c *Console) Reopen(ctx context.Context, state []byte) (any, error) {
 	l := opened.(*Log).left
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.bytes = min(l.bytes, bytes)
+	l.bytes = min(l.bytes, c.limit-used)
 	return opened, nil
 }
 
-// Save implements [abi.Lasting].
+// Save implements [abi.Lasting]: it returns how many bytes the call has used.
 func (l *Log) Save() (state []byte, ok bool) {
 	l.left.mu.Lock()
 	defer l.left.mu.Unlock()
-	return []byte(strconv.Itoa(l.left.bytes)), true
+	return []byte(strconv.Itoa(l.console.limit - l.left.bytes)), true
 }
 
 // limit is the limit of a console. Consoles of a call with equal limits share the rest of one.

@@ -53,6 +53,10 @@ type traffic struct{ bytes atomic.Int64 }
 // trafficKey is that of sandboxes of a call whose grants have equal limits. They share one.
 type trafficKey struct{ most int64 }
 
+func trafficOf(ctx context.Context, most int64) *traffic {
+	return abi.OfCall(ctx, trafficKey{most}, func() *traffic { return new(traffic) })
+}
+
 // unlimited is more than any proxy carries: what counts are the limits of each call.
 const unlimited = math.MaxInt64
 
@@ -177,7 +181,7 @@ func (n *network) refused(e *abi.Error) {
 }
 
 func (n *network) begin(ctx context.Context) *user {
-	u := &user{ctx, abi.OfCall(ctx, trafficKey{n.most}, func() *traffic { return new(traffic) }), map[string]bool{}}
+	u := &user{ctx, trafficOf(ctx, n.most), map[string]bool{}}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.running = append(n.running, u)

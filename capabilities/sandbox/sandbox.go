@@ -7,8 +7,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -249,7 +251,7 @@ func (*Grant) Quick() []string { return []string{"get"} }
 // Open implements [abi.Opener]. The container starts when it is first used.
 func (g *Grant) Open(ctx context.Context) (any, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &Sandbox{grant: g, ctx: ctx, cancel: cancel, held: g.lasting, output: outputOf(ctx)}
+	s := &Sandbox{grant: g, ctx: ctx, cancel: cancel, held: g.lasting, output: outputOf(ctx), traffic: trafficOf(ctx, g.limits.Traffic)}
 	if s.held == nil {
 		s.held = newHeld()
 	} else {
@@ -258,16 +260,42 @@ func (g *Grant) Open(ctx context.Context) (any, error) {
 	return s, nil
 }
 
+// Save implements [abi.Lasting]: it returns how many bytes the programs of the call have sent and received. A call that has used its container stays awake, because the container ends with
+// its process.
+func (s *Sandbox) Save() (state []byte, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strconv.AppendInt(nil, s.traffic.bytes.Load(), 10), !s.used
+}
+
+// Reopen implements [abi.Reopener]: the limit of the call's traffic goes on as it was.
+func (g *Grant) Reopen(ctx context.Context, state []byte) (any, error) {
+	bytes, err := strconv.ParseInt(string(state), 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("read what a call has sent from its sandbox: %w", err)
+	}
+	opened, err := g.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := opened.(*Sandbox).traffic // shared by bindings, each of which comes here
+	for n := t.bytes.Load(); n < bytes && !t.bytes.CompareAndSwap(n, bytes); n = t.bytes.Load() {
+	}
+	return opened, nil
+}
+
 // Sandbox is the container of a call: the resource `container`. It is safe for concurrent use.
 type Sandbox struct {
 	grant  *Grant
 	ctx    context.Context //nolint:containedctx // ends when the sandbox is closed; what was started outlives the operation that started it
 	cancel context.CancelFunc
 
-	held   *held
-	output *blob.Quota
+	held    *held
+	output  *blob.Quota
+	traffic *traffic
 
 	mu      sync.Mutex
+	used    bool
 	running int
 	closed  bool
 	work    sync.WaitGroup
@@ -290,6 +318,9 @@ func (*Sandbox) Lists() map[string]int {
 // open returns the machine, which it starts if necessary. push is set for an operation that needs none of what was there. Its error is for the
 // guest.
 func (s *Sandbox) open(ctx context.Context, push bool) (machine, error) {
+	s.mu.Lock()
+	s.used = true
+	s.mu.Unlock()
 	h := s.held
 	h.starting.Lock()
 	defer h.starting.Unlock()
