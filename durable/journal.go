@@ -6,10 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -26,20 +28,30 @@ type journal struct {
 	run    *active
 
 	// The writer's lock guards these.
-	pending bytes.Buffer // entries, each after its length
-	fault   error        // ends the call
+	pending    bytes.Buffer // entries, each after its length
+	fault      error        // ends the call
+	operations uint64       // of the attempt, those that are pending included
 }
+
+// head is where the run is with what is pending, once nobody adds to its log any more.
+func (j *journal) head() head { return head{j.run.attempt, j.operations} }
 
 // maxPending is how much of a log may wait to be written.
 const maxPending = 1 << 20
 
 // Append implements [host.Journal].
-func (j *journal) Append(entry []byte) error {
+func (j *journal) Append(entry []byte) error { return j.append(entry, host.BeginsOperation(entry)) }
+
+// append is Append for an entry that begins an operation or not.
+func (j *journal) append(entry []byte, begins bool) error {
 	w := j.writer
 	w.mu.Lock()
 	if err := w.add(j); err != nil {
 		w.mu.Unlock()
 		return err
+	}
+	if begins {
+		j.operations++
 	}
 	j.pending.Write(binary.AppendUvarint(nil, uint64(len(entry))))
 	j.pending.Write(entry)
@@ -81,12 +93,13 @@ func (j *journal) Commit(ctx context.Context) error {
 // errStopped is the fault of a journal whose call is over.
 var errStopped = errors.New("the call is over")
 
-// stop ends a log, and returns once nothing of it is on its way to the disk. What was not written is dropped. It returns why the log failed, if it did.
-func (j *journal) stop() (fault error) {
+// stop ends a log, and returns once nothing of it is on its way to the disk. It returns the entries that were not written, or why the log failed.
+func (j *journal) stop() (rest []byte, fault error) {
 	w := j.writer
 	w.mu.Lock()
 	if fault = j.fault; fault == nil {
 		j.fault = errStopped
+		rest = bytes.Clone(j.pending.Bytes())
 	}
 	j.pending.Reset()
 	w.waiting = slices.DeleteFunc(w.waiting, func(o *journal) bool { return o == j })
@@ -96,7 +109,7 @@ func (j *journal) stop() (fault error) {
 	if on {
 		<-stored
 	}
-	return fault
+	return rest, fault
 }
 
 // writer writes the logs of all active runs. While one transaction is on its way to the disk, the next gathers.
@@ -166,9 +179,9 @@ func (w *writer) write() {
 			w.later.Stop()
 			w.later = nil
 		}
-		batches := make([][]byte, len(list))
+		batches := make([]batch, len(list))
 		for i, j := range list {
-			batches[i] = bytes.Clone(j.pending.Bytes())
+			batches[i] = batch{bytes.Clone(j.pending.Bytes()), j.operations}
 			j.pending.Reset()
 		}
 		w.mu.Unlock()
@@ -185,8 +198,14 @@ func (w *writer) write() {
 	}
 }
 
+// batch are entries that are written together. operations are those of the attempt up to here.
+type batch struct {
+	entries    []byte
+	operations uint64
+}
+
 // store writes a batch for each of these runs, which still must belong to this process.
-func (w *writer) store(update func(context.Context, func(*sqlite.Conn) error) error, list []*journal, batches [][]byte) []error {
+func (w *writer) store(update func(context.Context, func(*sqlite.Conn) error) error, list []*journal, batches []batch) []error {
 	r := w.runs
 	ctx := r.base
 	faults, tags := make([]error, len(list)), make([][]byte, len(list))
@@ -195,13 +214,13 @@ func (w *writer) store(update func(context.Context, func(*sqlite.Conn) error) er
 			a := j.run
 			n := a.batches
 			body, after := []byte(nil), a.tag
-			if len(batches[i]) > 0 {
+			if len(batches[i].entries) > 0 {
 				n++
-				body = r.sealer.seal(place{run: a.name, kind: "log", n: n, after: a.tag}, batches[i])
+				body = r.sealer.seal(place{run: a.name, kind: "log", n: n, after: a.tag}, timed(r.now(), batches[i].entries))
 				after = tag(body)
 			}
-			head := r.sealer.seal(place{run: a.name, kind: "head", n: n, after: after}, headOf(a.attempt))
-			switch held, err := a.hold(ctx, c, `UPDATE run SET batches = ?, head = ? WHERE id = ? AND owner = ? AND fence = ?`, n, head); {
+			end := r.sealer.seal(place{run: a.name, kind: "head", n: n, after: after}, head{a.attempt, batches[i].operations}.text())
+			switch held, err := a.hold(ctx, c, `UPDATE run SET batches = ?, head = ? WHERE id = ? AND owner = ? AND fence = ?`, n, end); {
 			case err != nil:
 				return err
 			case !held:
@@ -239,4 +258,32 @@ func readBatch(batch []byte) (entries [][]byte, err error) {
 		batch = batch[n+int(length):]
 	}
 	return entries, nil
+}
+
+// timed puts the time before a batch, behind what would be the length of an empty entry. It is that of all its entries: they were gathered for some milliseconds.
+func timed(at time.Time, batch []byte) []byte {
+	return append(binary.AppendUvarint([]byte{0}, uint64(max(0, at.UnixMilli()))), batch...)
+}
+
+// batchTime returns the time of a batch, and its entries. Older batches have none.
+func batchTime(batch []byte) (at time.Time, entries []byte) {
+	if len(batch) == 0 || batch[0] != 0 {
+		return at, batch
+	}
+	ms, n := binary.Uvarint(batch[1:])
+	if n <= 0 || ms > math.MaxInt64 {
+		return at, batch
+	}
+	return timeOf(int64(ms)), batch[1+n:]
+}
+
+// begins counts the entries of a batch that begin operations.
+func begins(function bool, batch []byte) (n uint64) {
+	entries, _ := readBatch(batch)
+	for _, e := range entries {
+		if function && !isAnswer(e) || !function && host.BeginsOperation(e) {
+			n++
+		}
+	}
+	return n
 }

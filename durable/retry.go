@@ -90,11 +90,15 @@ type Attempt struct {
 func firstOf(attempt uint64) uint64 { return (attempt - 1) << 32 }
 
 // again writes down that an attempt of a run has failed, and that it begins again after the delay. An empty snapshot stands for that: what comes after it is bound to it.
-func (r *Runs) again(ctx context.Context, c *sqlite.Conn, a *active, e ended, at time.Time) error {
+func (r *Runs) again(ctx context.Context, c *sqlite.Conn, a *active, e ended, at time.Time, rest []byte) error {
+	if err := r.keepHistory(ctx, c, a.cutting(rest)); err != nil {
+		return err
+	}
 	if err := r.keepAttempt(ctx, c, a.id, a.name, a.attempt, e, r.now()); err != nil {
 		return err
 	}
 	a.attempt++
+	a.journal.operations = 0
 	return r.lay(ctx, c, a, &host.AsleepError{Waits: waitUntil(at)})
 }
 
@@ -126,30 +130,29 @@ func (r *Runs) anew(ctx context.Context, c *sqlite.Conn, w row) error {
 	if err := c.Row(ctx, `SELECT body FROM outcome WHERE run = ?`, w.id).Scan(&body); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
+	h, whole, err := r.headIn(ctx, c, w)
+	if err != nil {
+		return err
+	}
 	var e ended
 	text, err := r.sealer.open(place{run: w.name, kind: "outcome"}, body)
 	if err == nil {
 		err = json.Unmarshal(text, &e)
 	}
-	var head []byte
-	if err == nil {
-		head, err = r.sealer.open(place{run: w.name, kind: "head", n: w.batches, after: tag(body)}, w.head)
-	}
-	attempt := uint64(0)
-	if err == nil {
-		attempt, err = attemptOf(head)
+	if err == nil && !whole {
+		err = errDamaged
 	}
 	switch {
 	case err != nil: // without the number, operations could be taken for those of an earlier attempt
 		return &RetryError{w.name, "how often it began cannot be read: " + err.Error()}
-	case attempt >= MaxAttempts:
+	case h.attempt >= MaxAttempts:
 		return &RetryError{w.name, fmt.Sprintf("it has begun %d times", MaxAttempts)}
 	}
-	if err := r.keepAttempt(ctx, c, w.id, w.name, attempt, e, timeOf(w.changed)); err != nil {
+	if err := r.keepAttempt(ctx, c, w.id, w.name, h.attempt, e, timeOf(w.changed)); err != nil {
 		return err
 	}
 	snapshot := r.sealer.seal(place{run: w.name, kind: "snapshot", n: w.batches}, nil)
-	next := r.sealer.seal(place{run: w.name, kind: "head", n: w.batches, after: tag(snapshot)}, headOf(attempt+1))
+	next := r.sealer.seal(place{run: w.name, kind: "head", n: w.batches, after: tag(snapshot)}, head{attempt: h.attempt + 1}.text())
 	if _, err := c.Exec(ctx, `INSERT OR REPLACE INTO snapshot VALUES (?, ?)`, w.id, snapshot); err != nil {
 		return err
 	}
@@ -160,26 +163,6 @@ func (r *Runs) anew(ctx context.Context, c *sqlite.Conn, w row) error {
 	_, err = c.Exec(ctx, `UPDATE run SET state = ?, head = ?, crashes = 0, cancel = 0, reason = '', wake = NULL, changed = ?, deadline = ? WHERE id = ?`,
 		Ready, next, now.UnixMilli(), now.Add(cmp.Or(s.Lasts, DefaultDeadline)).UnixMilli(), w.id)
 	return err
-}
-
-// attemptIn reads which attempt a run that has not ended is in. It is 0 if the end of its log was altered.
-func (r *Runs) attemptIn(ctx context.Context, c *sqlite.Conn, w row) (attempt uint64, err error) {
-	var after []byte
-	const last = `SELECT ifnull((SELECT substr(body, -?1) FROM log WHERE run = ?2 ORDER BY n DESC LIMIT 1), (SELECT substr(body, -?1) FROM snapshot WHERE run = ?2))`
-	if err := c.Row(ctx, last, tagSize, w.id).Scan(&after); err != nil {
-		return 0, err
-	}
-	if after == nil {
-		after = tag(w.spec)
-	}
-	head, err := r.sealer.open(place{run: w.name, kind: "head", n: w.batches, after: after}, w.head)
-	if err == nil {
-		attempt, err = attemptOf(head)
-	}
-	if err != nil {
-		return 0, nil
-	}
-	return attempt, nil
 }
 
 // attempts returns the earlier attempts of a run.
@@ -205,17 +188,3 @@ func (r *Runs) attempts(ctx context.Context, c *sqlite.Conn, w row) (all []Attem
 	}
 	return all, nil
 }
-
-// attemptOf reads which attempt the head of a log belongs to.
-func attemptOf(head []byte) (uint64, error) {
-	if len(head) == 0 {
-		return 1, nil
-	}
-	var n uint64
-	if err := json.Unmarshal(head, &n); err != nil || n == 0 || n > MaxAttempts {
-		return 0, errors.New("it is malformed")
-	}
-	return n, nil
-}
-
-func headOf(attempt uint64) []byte { return fmt.Append(nil, attempt) }

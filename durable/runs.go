@@ -409,7 +409,7 @@ func (r *Runs) insert(ctx context.Context, c *sqlite.Conn, w writtenRun, mine bo
 	}
 	name, now := newName(), r.now()
 	sealed := r.sealer.seal(place{run: name, kind: "spec"}, text)
-	head := r.sealer.seal(place{run: name, kind: "head", after: tag(sealed)}, headOf(1))
+	start := r.sealer.seal(place{run: name, kind: "head", after: tag(sealed)}, head{attempt: 1}.text())
 	state, owner := Ready, ""
 	if mine {
 		state, owner = Running, r.owner
@@ -419,7 +419,7 @@ func (r *Runs) insert(ctx context.Context, c *sqlite.Conn, w writtenRun, mine bo
 	}
 	const query = `INSERT INTO run (name, key, state, created, changed, deadline, owner, fence, code, function, schedule, spec, head, whose) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ` + rowColumns
 	err = c.Row(ctx, query, name, nullable(w.key), state, now.UnixMilli(), now.UnixMilli(), now.Add(w.deadline).UnixMilli(), nullable(owner), mine, w.code, nullable(w.spec.Function), nullable(w.schedule),
-		sealed, head, w.whose).Scan(found.fields()...)
+		sealed, start, w.whose).Scan(found.fields()...)
 	return found, false, err
 }
 
@@ -679,21 +679,25 @@ func (r *Runs) Cancel(ctx context.Context, name string) (bool, error) {
 			_, err := c.Exec(ctx, `UPDATE run SET cancel = 1 WHERE id = ?`, w.id)
 			return err
 		}
-		return r.finish(ctx, c, w.name, Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: "the run was cancelled"}})
+		return r.finish(ctx, c, w.name, Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: "the run was cancelled"}}, nil)
 	})
 	r.tell(name)
 	r.wake()
 	return asked, err
 }
 
-// finish writes down how a run ended, and drops what it would have gone on with.
-func (r *Runs) finish(ctx context.Context, c *sqlite.Conn, name string, s State, e ended) error {
+// finish writes down how a run ended, and drops what it would have gone on with. rest are entries that are not in its log yet.
+func (r *Runs) finish(ctx context.Context, c *sqlite.Conn, name string, s State, e ended, rest []byte) error {
 	w, err := findRun(ctx, c, name)
 	if err != nil {
 		return err
 	}
-	attempt, err := r.attemptIn(ctx, c, w)
+	h, _, err := r.headIn(ctx, c, w)
 	if err != nil {
+		return err
+	}
+	h.operations += begins(w.function.Valid, rest)
+	if err := r.keepHistory(ctx, c, cutting{w.id, name, w.function.Valid, h, w.batches, rest}); err != nil {
 		return err
 	}
 	text, err := json.Marshal(e)
@@ -704,8 +708,8 @@ func (r *Runs) finish(ctx context.Context, c *sqlite.Conn, name string, s State,
 	if _, err = c.Exec(ctx, `INSERT OR REPLACE INTO outcome VALUES (?, ?)`, w.id, body); err != nil {
 		return err
 	}
-	head := r.sealer.seal(place{run: name, kind: "head", n: w.batches, after: tag(body)}, headOf(attempt))
-	if _, err = c.Exec(ctx, `UPDATE run SET state = ?, wake = NULL, owner = NULL, changed = ?, reason = '', head = ? WHERE id = ?`, s, r.now().UnixMilli(), head, w.id); err != nil {
+	end := r.sealer.seal(place{run: name, kind: "head", n: w.batches, after: tag(body)}, h.text())
+	if _, err = c.Exec(ctx, `UPDATE run SET state = ?, wake = NULL, owner = NULL, changed = ?, reason = '', head = ? WHERE id = ?`, s, r.now().UnixMilli(), end, w.id); err != nil {
 		return err
 	}
 	r.hasEnded()

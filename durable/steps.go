@@ -301,6 +301,14 @@ func encode(v any) (json.RawMessage, error) {
 	return text, err
 }
 
+// isAnswer reports whether an entry of the log answers something that began.
+func isAnswer(entry []byte) bool {
+	var e struct {
+		Kind string `json:"kind"`
+	}
+	return json.Unmarshal(entry, &e) == nil && e.Kind == kindAnswer
+}
+
 // readSteps reads the log of a Function.
 func readSteps(log [][]byte) (steps []*step, err error) {
 	malformed := &host.StateError{Reason: "an entry of its log is malformed"}
@@ -383,7 +391,7 @@ func (x *execution) append(e stepEntry) error {
 	if full {
 		return &host.LimitError{Limit: "bytes", Value: printable.Size(maxHistory), Detail: "of what the steps returned"}
 	}
-	return x.a.journal.Append(text)
+	return x.a.journal.append(text, e.Kind != kindAnswer)
 }
 
 // make makes a step and writes its answer down. An error ends the goroutine of the Function.

@@ -100,6 +100,9 @@ CREATE TABLE schedule (
 ) STRICT, WITHOUT ROWID;
 ALTER TABLE run ADD COLUMN schedule TEXT; -- that started it
 CREATE INDEX run_schedule ON run (schedule, state, id) WHERE schedule IS NOT NULL;
+`, `
+-- The last operations of a run before its log was cut, as text for people.
+CREATE TABLE history (run INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 `}}
 
 // State says where a run is.

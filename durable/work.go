@@ -20,16 +20,22 @@ import (
 
 // active is a run that belongs to this process.
 type active struct {
-	runs    *Runs
-	id      int64
-	name    string
-	fence   int64
-	batches int64  // of the log; the writer's, while there is one
-	attempt uint64 // counted from 1
-	tag     []byte // of the last batch, or of the snapshot or spec before it
-	journal *journal
-	retry   Retry
-	cancel  context.CancelCauseFunc
+	runs     *Runs
+	id       int64
+	name     string
+	fence    int64
+	batches  int64  // of the log; the writer's, while there is one
+	attempt  uint64 // counted from 1
+	tag      []byte // of the last batch, or of the snapshot or spec before it
+	journal  *journal
+	function bool // of Go code
+	retry    Retry
+	cancel   context.CancelCauseFunc
+}
+
+// cutting is the log of the run, whose call is over, with the entries that are not in it.
+func (a *active) cutting(rest []byte) cutting {
+	return cutting{a.id, a.name, a.function, a.journal.head(), a.batches, rest}
 }
 
 // hold runs a statement whose last parameters are the run's id, this owner and its fence. It reports whether the run still belongs to it.
@@ -359,7 +365,7 @@ func (r *Runs) takeReady(ctx context.Context, c *sqlite.Conn, ids []int64, now t
 
 // adopt has a run go on that belongs to this process.
 func (r *Runs) adopt(w row) {
-	a := &active{runs: r, id: w.id, name: w.name, fence: w.fence, batches: w.batches}
+	a := &active{runs: r, id: w.id, name: w.name, fence: w.fence, batches: w.batches, function: w.function.Valid}
 	a.journal = &journal{writer: &r.writer, run: a}
 	r.mu.Lock()
 	r.active[w.id] = a
@@ -565,6 +571,7 @@ func (r *Runs) history(ctx context.Context, a *active, w row) (s spec, state []b
 		if err != nil {
 			return s, nil, nil, damaged("its log", err)
 		}
+		_, batch = batchTime(batch)
 		more, err := readBatch(batch)
 		if err != nil {
 			return s, nil, nil, damaged("its log", err)
@@ -572,13 +579,15 @@ func (r *Runs) history(ctx context.Context, a *active, w row) (s spec, state []b
 		entries = append(entries, more...)
 		a.tag = tag(body)
 	}
-	head, err := r.sealer.open(place{run: w.name, kind: "head", n: w.batches, after: a.tag}, w.head)
+	var h head
+	text, err := r.sealer.open(place{run: w.name, kind: "head", n: w.batches, after: a.tag}, w.head)
 	if err == nil {
-		a.attempt, err = attemptOf(head)
+		h, err = readHead(text)
 	}
 	if err != nil {
 		return s, nil, nil, damaged("the end of its log", err)
 	}
+	a.attempt, a.journal.operations = h.attempt, h.operations
 	return s, state, entries, nil
 }
 
@@ -612,7 +621,7 @@ func (r *Runs) prepare(ctx context.Context, w row, s spec) (_ *host.Component, a
 func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell func(host.Result, error)) {
 	ctx := r.base
 	over := false // the run
-	unwritten := a.journal.stop()
+	rest, unwritten := a.journal.stop()
 	defer func() {
 		r.mu.Lock()
 		delete(r.active, a.id)
@@ -630,7 +639,7 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 	finish := func(s State, e ended) func(*sqlite.Conn) error {
 		over = true
 		e.Usage = result.Usage
-		return func(c *sqlite.Conn) error { return r.finish(ctx, c, a.name, s, e) }
+		return func(c *sqlite.Conn) error { return r.finish(ctx, c, a.name, s, e, rest) }
 	}
 	fail := func(e ended) func(*sqlite.Conn) error {
 		e.Usage = result.Usage
@@ -639,7 +648,7 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 		if !again || at.After(timeOf(w.deadline)) {
 			return finish(Failed, e)
 		}
-		return func(c *sqlite.Conn) error { return r.again(ctx, c, a, e, at) }
+		return func(c *sqlite.Conn) error { return r.again(ctx, c, a, e, at, rest) }
 	}
 	parked := func(reason string) func(*sqlite.Conn) error {
 		return func(c *sqlite.Conn) error {
@@ -655,7 +664,12 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 	case err == nil:
 		write = finish(Done, endedWith(result, nil))
 	case errors.As(err, &asleep):
-		write = func(c *sqlite.Conn) error { return r.lay(ctx, c, a, asleep) }
+		write = func(c *sqlite.Conn) error {
+			if err := r.keepHistory(ctx, c, a.cutting(rest)); err != nil {
+				return err
+			}
+			return r.lay(ctx, c, a, asleep)
+		}
 	case errors.As(err, &wait):
 		write = func(c *sqlite.Conn) error { return r.sleep(ctx, c, a, []abi.Wait{wait.Wait}) }
 	case errors.Is(cause, errCancelled):
@@ -703,14 +717,14 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 // lay writes down a run that sleeps. Its log is not needed any more.
 func (r *Runs) lay(ctx context.Context, c *sqlite.Conn, a *active, asleep *host.AsleepError) error {
 	body := r.sealer.seal(place{run: a.name, kind: "snapshot", n: a.batches}, asleep.State)
-	head := r.sealer.seal(place{run: a.name, kind: "head", n: a.batches, after: tag(body)}, headOf(a.attempt))
+	end := r.sealer.seal(place{run: a.name, kind: "head", n: a.batches, after: tag(body)}, a.journal.head().text())
 	if _, err := c.Exec(ctx, `INSERT OR REPLACE INTO snapshot VALUES (?, ?)`, a.id, body); err != nil {
 		return err
 	}
 	if err := clearLog(ctx, c, a.id); err != nil {
 		return err
 	}
-	if _, err := c.Exec(ctx, `UPDATE run SET head = ? WHERE id = ?`, head, a.id); err != nil {
+	if _, err := c.Exec(ctx, `UPDATE run SET head = ? WHERE id = ?`, end, a.id); err != nil {
 		return err
 	}
 	return r.sleep(ctx, c, a, asleep.Waits)

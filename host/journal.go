@@ -45,6 +45,9 @@ const (
 	entryAnswer
 	entryRepeats // it begins, and may be made again
 	entryUsed    // what a binding has used of its limits, after the operation before it
+
+	// entryNamed is added to the kind if the entry says which binding the operation goes through, for people: see [LogReader].
+	entryNamed = 8
 )
 
 // maxEntry bounds an entry. An answer passes through the guest's memory, of which it takes a part.
@@ -69,11 +72,12 @@ type repeated struct {
 
 // entry is an entry of the log.
 type entry struct {
-	kind   int
-	name   string // of the interface and the function
-	args   []byte // with their kind, as in a recording
-	answer []byte
-	states [][]byte // of the handles in the answer; nil where there is none
+	kind    int
+	binding string // that the operation goes through; empty if the entry does not say it
+	name    string // of the interface and the function
+	args    []byte // with their kind, as in a recording
+	answer  []byte
+	states  [][]byte // of the handles in the answer; nil where there is none
 	// repeats is set if the operation could be made again when it began. Whether it could today says nothing about what it did then.
 	repeats bool
 }
@@ -87,8 +91,12 @@ func newEntry(kind int) *encoder {
 
 func operationName(f *abi.Func) string { return f.Interface.Name + "#" + f.Name }
 
+// of says of which kind an entry is that says what an operation is called with.
+func (e *encoder) of(kind byte) { e.buf[0] = kind | entryNamed }
+
 // called writes what an operation is called with.
-func (e *encoder) called(op *operation, args []abi.Value) {
+func (e *encoder) called(op *operation, binding string, args []abi.Value) {
+	e.text(binding)
 	e.text(operationName(op.fn))
 	e.arguments(op.fn.Params, args)
 }
@@ -102,11 +110,11 @@ func (c *call) journaled(op *operation, binding string, args []abi.Value) (abi.V
 		}
 	}
 	repeat := c.repeat(op, args)
-	e := newEntry(entryBegun)
+	e := newEntry(entryBegun | entryNamed)
 	if repeat == abi.Repeats {
-		e.buf[0] = entryRepeats
+		e.of(entryRepeats)
 	}
-	e.called(op, args)
+	e.called(op, binding, args)
 	if e.full {
 		return nil, exceeded("bytes", printable.Size(maxEntry))
 	}
@@ -141,7 +149,7 @@ func (c *call) journaled(op *operation, binding string, args []abi.Value) (abi.V
 			})
 		}
 	case repeat == abi.Reads || repeat == abi.Derives:
-		e.buf[0] = entryWhole
+		e.of(entryWhole)
 		return c.answer(e, op, repeat, args, func() (abi.Value, error) { return c.admitted(op, binding, args) })
 	}
 	if !begun {
@@ -293,7 +301,7 @@ func (j *journal) next(called []byte) (entry, error) {
 	if err != nil {
 		return e, err
 	}
-	if want := j.rest[0][1:]; e.kind == entryAnswer || e.kind == entryUsed || !bytes.HasPrefix(want, called[1:]) {
+	if e.kind == entryAnswer || e.kind == entryUsed || !bytes.HasPrefix(unnamed(j.rest[0]), unnamed(called)) {
 		got, _ := readLogged(called)
 		return e, &PartedError{Operation: j.sequence + 1 - j.First, Expected: e.text(), Got: got.text()}
 	}
@@ -313,6 +321,15 @@ func (j *journal) next(called []byte) (entry, error) {
 	return e, nil
 }
 
+// unnamed is what follows the kind and the binding of an entry that was read.
+func unnamed(b []byte) []byte {
+	d := &decoder{rest: b[1:]}
+	if b[0]&entryNamed != 0 {
+		d.bytes()
+	}
+	return d.rest
+}
+
 func (e entry) text() string {
 	if e.kind == entryAnswer {
 		return "an answer"
@@ -323,10 +340,17 @@ func (e entry) text() string {
 // readLogged reads an entry. Its parts point into it.
 func readLogged(b []byte) (e entry, err error) {
 	d := &decoder{rest: b}
-	e.kind = int(d.number(entryUsed))
-	if e.kind == entryUsed {
+	e.kind = int(d.number(entryUsed | entryNamed))
+	if e.kind&entryNamed != 0 {
+		e.kind -= entryNamed
+		e.binding = lineOf(d.text(), maxName)
+	}
+	switch {
+	case e.kind > entryUsed:
+		d.fail(errMalformed)
+	case e.kind == entryUsed:
 		e.name, e.answer = d.text(), d.bytes()
-	} else if e.kind != entryAnswer {
+	case e.kind != entryAnswer:
 		e.name = lineOf(d.text(), 2*maxName)
 		kind := d.number(argsDigest)
 		e.args = append([]byte{byte(kind)}, d.sized()...)

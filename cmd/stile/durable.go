@@ -172,6 +172,10 @@ func (n *session) openRuns(ctx context.Context, s *streams, calls *lifecycle.Man
 	if err != nil {
 		return nil, err
 	}
+	if err := n.secrets.redactAll(ctx, n.home); err != nil {
+		n.secrets.hidden.Store(true)
+		s.tell("the texts of runs are not shown, because they may have secrets in them", err)
+	}
 	return durable.Open(ctx, durable.Options{
 		Dir: n.home, Key: key, Host: n.host, Logger: n.logger, MaxEnded: n.runs.ended, MaxEndedBytes: n.runs.bytes, URL: n.signals,
 		Request: func(ctx context.Context, run durable.Info) (a durable.Authority, err error) {

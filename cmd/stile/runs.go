@@ -19,6 +19,7 @@ import (
 type runsCommand struct {
 	List   runsList   `cmd:"" default:"withargs" help:"List durable runs, the newest first."`
 	Show   runsShow   `cmd:"" help:"Show where a run is, and how it ended."`
+	Logs   runsLogs   `cmd:"" help:"Show the operations of a run."`
 	Resume runsResume `cmd:"" help:"Carry a run on, and print its result."`
 	Work   runsWork   `cmd:"" help:"Carry all runs on, until it is interrupted."`
 	Signal runsSignal `cmd:"" help:"Send a message to a run."`
@@ -43,6 +44,7 @@ Examples:
     stile run report.ts report --durable --key morning --cron "30 9 * * 1-5" --zone Europe/Berlin
     stile runs
     stile runs show 5x7kq2n4m3aaq2ci
+    stile runs logs 5x7kq2n4m3aaq2ci
     stile runs signal 5x7kq2n4m3aaq2ci approved --data '{"by": "ada"}'
     stile runs resume 5x7kq2n4m3aaq2ci
     stile runs work`
@@ -135,17 +137,14 @@ func (*runsShow) Help() string {
 // Run implements the command.
 func (c *runsShow) Run(ctx context.Context, s *streams) error {
 	return withRuns(ctx, s, func(runs *durable.Runs) error {
-		r, err := runs.Result(ctx, c.Name)
+		r, err := runs.Show(ctx, c.Name)
 		if err != nil {
 			return err
 		}
-		messages, unread := runs.Messages(ctx, c.Name)
 		if c.JSON {
-			return printJSON(s.out, struct {
-				durable.Result
-				Messages []durable.Received `json:"messages"` // null if they cannot be read
-			}{r, messages})
+			return printJSON(s.out, r)
 		}
+		messages := r.Messages
 		rows := [][]string{{"run", r.Name}, {"tool", line(cmp.Or(r.Tool, r.Function), 200)}, {"state", string(r.State) + " since " + r.Changed.Local().Format(time.DateTime)}, {"started", r.Created.Local().Format(time.DateTime)}, {"deadline", r.Deadline.Local().Format(time.DateTime)}}
 		if t, ok := callOf(r.Info); ok {
 			rows = append(rows, []string{"extension", fmt.Sprintf("%s in %s, called by %s", t.Extension, t.Scope, line(t.Viewer.String(), 100))})
@@ -174,8 +173,8 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 			text := fmt.Sprintf("%s from %s: %s", m.Received.Local().Format(time.DateTime), line(m.From, 200), line(string(m.Data), 500))
 			rows = append(rows, []string{"untrusted, for " + line(m.Mailbox, 64), text})
 		}
-		if unread != nil {
-			rows = append(rows, []string{"messages", printable.OneLine(unread.Error())})
+		if r.Unread != "" {
+			rows = append(rows, []string{"messages", line(r.Unread, 1000)})
 		}
 		if more := len(messages) - maxShownMessages; more > 0 {
 			rows = append(rows, []string{"messages", fmt.Sprintf("%d more; --json has them", more)})

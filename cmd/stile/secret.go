@@ -56,6 +56,7 @@ type credentials struct {
 	mu       sync.Mutex
 	values   map[string]bool // the values that redactor removes; nil before redactAll
 	redactor atomic.Pointer[secret.Redactor]
+	hidden   atomic.Bool // redact removes everything, because nobody knows what is secret
 }
 
 func newCredentials(ctx context.Context, where settings, s *streams) *credentials {
@@ -96,11 +97,27 @@ func (c *credentials) know(values ...string) {
 	}
 }
 
-// redactAll makes redact remove all secrets. Secrets set later are removed from their first use on.
+// redactAll makes redact remove all secrets. Secrets set later are removed from their first use on. Doing it again does nothing, unless it failed.
 func (c *credentials) redactAll(ctx context.Context, home string) error {
 	c.mu.Lock()
-	c.values = map[string]bool{}
+	known := c.values != nil
+	if !known {
+		c.values = map[string]bool{}
+	}
 	c.mu.Unlock()
+	if known {
+		return nil
+	}
+	err := c.readAll(ctx, home)
+	if err != nil {
+		c.mu.Lock()
+		c.values = nil
+		c.mu.Unlock()
+	}
+	return err
+}
+
+func (c *credentials) readAll(ctx context.Context, home string) error {
 	if _, err := os.Lstat(filepath.Join(home, secret.File)); errors.Is(err, fs.ErrNotExist) {
 		return nil // avoids asking the keyring
 	}
@@ -126,6 +143,9 @@ func (c *credentials) redactAll(ctx context.Context, home string) error {
 
 // redact removes secrets from recordings.
 func (c *credentials) redact(text []byte) []byte {
+	if c.hidden.Load() && len(text) > 0 {
+		return []byte("[not shown]")
+	}
 	redactor := c.redactor.Load()
 	if redactor == nil {
 		return text

@@ -1,0 +1,606 @@
+package durable
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/sqlite"
+)
+
+const (
+	// KeptOperations is how many of a run's operations are kept, as text, when its log is cut: when it sleeps, and when it ends.
+	KeptOperations = 100
+	// keptText bounds what these take, in bytes.
+	keptText = 16 << 10
+	// keptWords bounds the arguments and the answer of each, in bytes.
+	keptWords = 120
+	// tailBytes bounds how much of a log is read for them.
+	tailBytes = 1 << 20
+	// pageBytes is how much of a log is read at once, apart from a part that is larger by itself.
+	pageBytes = 1 << 20
+)
+
+// The states of an [Operation].
+const (
+	// Answered operations have an answer.
+	Answered = "answered"
+	// Refused operations failed in the tool, with [Operation.Code].
+	Refused = "failed"
+	// Uncertain operations may have happened: the process ended meanwhile. The tool was told so.
+	Uncertain = "interrupted"
+	// Pending operations have no answer. The run makes them now or waits, or will be told what became of them when it goes on.
+	Pending = "pending"
+)
+
+// Operation is an operation of a run, as text for people: safe for a terminal, cut, and without the secrets that [host.Options.Redact] takes out. Its
+// arguments and its answer come from the tool and from outside.
+type Operation struct {
+	// Attempt and Number are counted from 1. Each attempt has numbers of its own.
+	Attempt uint64 `json:"attempt"`
+	Number  uint64 `json:"number"`
+	// Time is when it was written down, some milliseconds after it began.
+	Time time.Time `json:"time"`
+	// Binding, Function and Arguments are as the tool called it. Of Go code, Function is "step", "sleep" or "receive".
+	Binding   string `json:"binding,omitempty"`
+	Function  string `json:"function"`
+	Arguments string `json:"arguments,omitempty"`
+	State     string `json:"state"`
+	Answer    string `json:"answer,omitempty"`
+	Code      string `json:"code,omitempty"`
+}
+
+// Call is what was called, in one line.
+func (o Operation) Call() string {
+	return host.LoggedOperation{Binding: o.Binding, Function: o.Function, Args: o.Arguments}.String()
+}
+
+// After reports whether the operation comes after another of the same run.
+func (o Operation) After(other Operation) bool {
+	return o.Attempt > other.Attempt || o.Attempt == other.Attempt && o.Number > other.Number
+}
+
+// head says where a run is: it is sealed behind the last part of its log.
+type head struct {
+	attempt uint64
+	// operations are how many of the attempt are in the log, or were before it was cut.
+	operations uint64
+}
+
+func (h head) text() []byte { return fmt.Appendf(nil, "[%d,%d]", h.attempt, h.operations) }
+
+// readHead reads a head. Older ones are only the number of the attempt, or empty in the first.
+func readHead(text []byte) (h head, err error) {
+	var both [2]uint64
+	switch {
+	case len(text) == 0:
+		both[0] = 1
+	case text[0] == '[':
+		err = json.Unmarshal(text, &both)
+	default:
+		err = json.Unmarshal(text, &both[0])
+	}
+	if h = (head{both[0], both[1]}); err != nil || h.attempt == 0 || h.attempt > MaxAttempts {
+		return head{}, errors.New("it is malformed")
+	}
+	return h, nil
+}
+
+// headIn reads the head of a run. It reports false if the end of its log, or of one that has ended how it ended, was altered.
+func (r *Runs) headIn(ctx context.Context, c *sqlite.Conn, w row) (h head, ok bool, err error) {
+	var after []byte
+	const last = `SELECT ifnull((SELECT substr(body, -?1) FROM log WHERE run = ?2 ORDER BY n DESC LIMIT 1), (SELECT substr(body, -?1) FROM snapshot WHERE run = ?2))`
+	const outcome = `SELECT substr((SELECT body FROM outcome WHERE run = ?2), -?1)`
+	query := last
+	if w.state.Final() && w.state != Parked {
+		query = outcome
+	}
+	if err := c.Row(ctx, query, tagSize, w.id).Scan(&after); err != nil {
+		return h, false, err
+	}
+	if after == nil {
+		after = tag(w.spec)
+	}
+	text, err := r.sealer.open(place{run: w.name, kind: "head", n: w.batches, after: after}, w.head)
+	if err == nil {
+		h, err = readHead(text)
+	}
+	return h, err == nil, nil
+}
+
+// history is what is kept of a log that was cut.
+type history struct {
+	// Attempt had so many operations before the log was cut.
+	Attempt    uint64      `json:"attempt"`
+	Count      uint64      `json:"count"`
+	Operations []Operation `json:"operations"`
+}
+
+func historyPlace(run string, n int64) place { return place{run: run, kind: "history", n: n} }
+
+// openHistory reads the history of a run whose log was cut at a batch.
+func (r *Runs) openHistory(run string, n int64, body []byte) (h history, err error) {
+	if body == nil {
+		return h, nil
+	}
+	text, err := r.sealer.open(historyPlace(run, n), body)
+	if err == nil {
+		err = json.Unmarshal(text, &h)
+	}
+	return h, err
+}
+
+// cutting is a log that is about to be cut.
+type cutting struct {
+	id       int64
+	name     string
+	function bool   // of Go code
+	head     head   // with the operations of rest
+	n        int64  // the last batch
+	rest     []byte // entries that came after it
+}
+
+// keepHistory keeps the last operations of a log that is about to be cut.
+func (r *Runs) keepHistory(ctx context.Context, c *sqlite.Conn, k cutting) error {
+	h, damage, err := r.latest(ctx, c, k)
+	if err != nil {
+		return err
+	}
+	if damage != nil {
+		r.log.Warn("not all operations of a run are kept", "run", k.name, "error", damage)
+	}
+	if len(h.Operations) == 0 {
+		return nil
+	}
+	for {
+		text, err := json.Marshal(h)
+		if err != nil {
+			return fmt.Errorf("keep the operations of run %s: %w", k.name, err)
+		}
+		if len(text) <= keptText {
+			_, err := c.Exec(ctx, `INSERT OR REPLACE INTO history VALUES (?, ?)`, k.id, r.sealer.seal(historyPlace(k.name, k.n), text))
+			return err
+		}
+		h.Operations = h.Operations[len(h.Operations)/4+1:]
+	}
+}
+
+// latest reads the last operations of a run: from what is kept of its log so far, and from the end of the log. With damage, it returns what can be read.
+func (r *Runs) latest(ctx context.Context, c *sqlite.Conn, k cutting) (h history, damage, err error) {
+	var from sql.NullInt64
+	var body []byte
+	if err := c.Row(ctx, `SELECT (SELECT min(n) FROM log WHERE run = ?1), (SELECT body FROM history WHERE run = ?1)`, k.id).Scan(&from, &body); err != nil {
+		return h, nil, err
+	}
+	at := k.n
+	if from.Valid {
+		at = from.Int64 - 1
+	}
+	if h, damage = r.openHistory(k.name, at, body); damage != nil {
+		h = history{}
+	}
+	batches, after, err := r.tail(ctx, c, k.id)
+	if err != nil {
+		return h, damage, err
+	}
+	whole := len(batches) == 0 || batches[0].n == at+1
+	s := &scan{runs: r, function: k.function, attempt: k.head.attempt, most: KeptOperations, short: true}
+	if whole && h.Attempt == k.head.attempt {
+		s.number = h.Count
+	}
+	var wrong error
+	for _, b := range batches {
+		if wrong = s.batch(k.name, b.n, after, b.body); wrong != nil {
+			break
+		}
+		after = tag(b.body)
+	}
+	if wrong == nil {
+		wrong = s.entries(r.now(), k.rest)
+	}
+	switch last := k.head.operations; {
+	case whole || k.function:
+	case wrong != nil: // nobody knows which these are
+		s.list = nil
+	default: // counted from the end
+		for i := range s.list {
+			s.list[i].Number = last - min(last, uint64(len(s.list)-1-i))
+		}
+	}
+	h.Operations = append(h.Operations, s.list...)
+	h.Operations = h.Operations[max(0, len(h.Operations)-KeptOperations):]
+	h.Attempt, h.Count = k.head.attempt, k.head.operations
+	return h, cmp.Or(damage, wrong), nil
+}
+
+type sealedBatch struct {
+	n    int64
+	body []byte
+}
+
+// tail reads the last batches of a log, and the tag of what is before them.
+func (r *Runs) tail(ctx context.Context, c *sqlite.Conn, id int64) (batches []sealedBatch, after []byte, err error) {
+	size := 0
+	for one, err := range c.Rows(ctx, `SELECT n, length(body), iif(length(body) <= ?, body, substr(body, -?)) FROM log WHERE run = ? ORDER BY n DESC LIMIT ?`, tailBytes, tagSize, id, KeptOperations+1) {
+		if err != nil {
+			return nil, nil, err
+		}
+		var b sealedBatch
+		var length int
+		if err := one.Scan(&b.n, &length, &b.body); err != nil {
+			return nil, nil, err
+		}
+		if size += length; size > tailBytes || len(batches) == KeptOperations {
+			after = tag(b.body)
+			break
+		}
+		batches = append([]sealedBatch{b}, batches...)
+	}
+	if after != nil {
+		return batches, after, nil
+	}
+	const before = `SELECT ifnull((SELECT substr(body, -?1) FROM snapshot WHERE run = ?2), (SELECT substr(spec, -?1) FROM run WHERE id = ?2))`
+	err = c.Row(ctx, before, tagSize, id).Scan(&after)
+	return batches, after, err
+}
+
+// scan reads a log, one batch after the other.
+type scan struct {
+	runs     *Runs
+	function bool
+	attempt  uint64
+	number   uint64 // of the last operation
+	most     int    // of list, if it is not 0; the first are dropped
+	short    bool   // texts
+
+	reader *host.LogReader
+	list   []Operation
+}
+
+// batch opens a batch and reads its entries.
+func (s *scan) batch(run string, n int64, after, body []byte) error {
+	text, err := s.runs.sealer.open(place{run: run, kind: "log", n: n, after: after}, body)
+	if err != nil {
+		return err
+	}
+	at, rest := batchTime(text)
+	return s.entries(at, rest)
+}
+
+func (s *scan) entries(at time.Time, batch []byte) error {
+	list, err := readBatch(batch)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if s.function {
+			err = s.step(at, e)
+		} else {
+			err = s.entry(at, e)
+		}
+		if err != nil {
+			return err
+		}
+		if s.most > 0 && len(s.list) > 2*s.most {
+			s.list = append(s.list[:0], s.list[len(s.list)-s.most:]...)
+		}
+	}
+	return nil
+}
+
+// add begins an operation.
+func (s *scan) add(o Operation) { s.list = append(s.list, o) }
+
+// entry reads an entry of the log of a component.
+func (s *scan) entry(at time.Time, e []byte) error {
+	if s.runs.o.Host == nil {
+		return errors.New("this process has no host, which knows its interfaces")
+	}
+	begins := host.BeginsOperation(e)
+	if s.reader == nil {
+		if !begins { // of an operation that is not read
+			return nil
+		}
+		s.reader = s.runs.o.Host.NewLogReader()
+	}
+	l, ok, err := s.reader.Read(e)
+	if err != nil || !ok {
+		return err
+	}
+	o := Operation{Attempt: s.attempt, Time: at, Binding: l.Binding, Function: l.Function, Arguments: s.text(l.Args), State: Answered, Answer: s.text(l.Answer), Code: l.Code}
+	switch {
+	case l.Open:
+		o.State = Pending
+	case l.Code == "interrupted":
+		o.State = Uncertain
+	case l.Code != "":
+		o.State = Refused
+	}
+	if begins {
+		s.number++
+		o.Number = s.number
+		s.add(o)
+		return nil
+	}
+	last := &s.list[len(s.list)-1]
+	o.Number, o.Time = last.Number, last.Time
+	*last = o
+	return nil
+}
+
+// step reads an entry of the log of Go code.
+func (s *scan) step(at time.Time, text []byte) error {
+	var e stepEntry
+	if json.Unmarshal(text, &e) != nil {
+		return &host.StateError{Reason: "an entry of its log is malformed"}
+	}
+	if e.Kind != kindAnswer {
+		o := Operation{Attempt: s.attempt, Number: e.N, Time: at, Function: printable.OneLine(printable.Short(e.Kind, 20)), State: Pending}
+		switch e.Kind {
+		case kindSleep:
+			o.Arguments, o.State = "until "+e.At.UTC().Format(time.RFC3339), Answered
+			if e.At.After(s.runs.now()) {
+				o.State = Pending
+			}
+		default:
+			o.Arguments = s.text(strconv.Quote(string(s.runs.redact([]byte(e.Name)))))
+		}
+		s.number = e.N
+		s.add(o)
+		return nil
+	}
+	for i := len(s.list) - 1; i >= 0; i-- {
+		o := &s.list[i]
+		if o.Number != e.N || o.State != Pending {
+			continue
+		}
+		o.State, o.Answer = Answered, s.text(string(s.runs.redact(e.Value)))
+		switch {
+		case e.Interrupted:
+			o.State, o.Code = Uncertain, "interrupted"
+		case e.Error != nil:
+			o.State, o.Code = Refused, "error"
+		case e.Timeout:
+			o.Answer = "nothing came in time"
+		}
+		if e.Error != nil {
+			o.Answer = s.text(string(s.runs.redact([]byte(*e.Error))))
+		}
+		break
+	}
+	return nil
+}
+
+// text makes a text safe, and cuts it.
+func (s *scan) text(text string) string {
+	most := 200
+	if s.short {
+		most = keptWords
+	}
+	return printable.OneLine(printable.Short(text, most))
+}
+
+// redact takes secrets out of a text for people.
+func (r *Runs) redact(text []byte) []byte {
+	if r.o.Host == nil {
+		return text
+	}
+	return r.o.Host.Redact(text)
+}
+
+// Latest returns the last operations of a run, at most [KeptOperations], the oldest first. It fails with an *[UnknownError] if there is no such run. With
+// another error, it returns what can be read.
+func (r *Runs) Latest(ctx context.Context, run string) (list []Operation, err error) {
+	var damage error
+	err = r.db.View(ctx, func(c *sqlite.Conn) error {
+		w, err := findRun(ctx, c, run)
+		if err != nil {
+			return err
+		}
+		h, _, err := r.headIn(ctx, c, w)
+		if err != nil {
+			return err
+		}
+		var kept history
+		kept, damage, err = r.latest(ctx, c, cutting{id: w.id, name: w.name, function: w.function.Valid, head: h, n: w.batches})
+		list = kept.Operations
+		return err
+	})
+	if err == nil && damage != nil {
+		err = fmt.Errorf("not all operations of run %s can be read: %w", run, damage)
+	}
+	return list, err
+}
+
+// Operations returns the operations of a run that come after one, the oldest first; after the zero one, all that are kept. Those before the run last slept are not,
+// except for the last [KeptOperations], so numbers can be missing. An operation that is [Pending] may be followed by others only if Go code makes several at
+// once. An error ends the sequence, as if the log was altered. It reads the log in parts, also while another process writes it.
+func (r *Runs) Operations(ctx context.Context, run string, after Operation) iter.Seq2[Operation, error] {
+	return func(yield func(Operation, error) bool) {
+		p := &pages{runs: r, run: run, at: -1}
+		for more := true; more; {
+			var err error
+			more, err = p.read(ctx)
+			done := 0
+			for _, o := range p.scan.list {
+				if more && o.State == Pending && o.Attempt == p.scan.attempt {
+					break
+				}
+				done++
+				if !o.After(after) {
+					continue
+				}
+				if !yield(o, nil) {
+					return
+				}
+				after = o
+			}
+			p.scan.list = p.scan.list[done:]
+			if err != nil {
+				yield(Operation{}, err)
+				return
+			}
+		}
+	}
+}
+
+// pages reads a log in parts.
+type pages struct {
+	runs *Runs
+	run  string
+	at   int64  // where the log began then, or -1
+	n    int64  // the last batch that was read
+	tag  []byte // of that
+	scan scan
+}
+
+// from is the batch after which the next part begins: from the start, if the log was cut meanwhile.
+func (p *pages) from(at int64, h head) int64 {
+	if p.at != at || p.scan.attempt != h.attempt {
+		return at
+	}
+	return p.n
+}
+
+// read reads the next part, and reports whether there is more.
+func (p *pages) read(ctx context.Context) (more bool, err error) {
+	r := p.runs
+	var (
+		w       row
+		h       head
+		whole   bool
+		kept    []byte
+		at      int64
+		before  []byte
+		batches []sealedBatch
+	)
+	if err := r.db.View(ctx, func(c *sqlite.Conn) (err error) {
+		if w, err = findRun(ctx, c, p.run); err != nil {
+			return err
+		}
+		if h, whole, err = r.headIn(ctx, c, w); err != nil {
+			return err
+		}
+		var from sql.NullInt64
+		const query = `SELECT (SELECT min(n) FROM log WHERE run = ?1), (SELECT body FROM history WHERE run = ?1),
+			ifnull((SELECT substr(body, -?2) FROM snapshot WHERE run = ?1), (SELECT substr(spec, -?2) FROM run WHERE id = ?1))`
+		if err := c.Row(ctx, query, w.id, tagSize).Scan(&from, &kept, &before); err != nil {
+			return err
+		}
+		if at = w.batches; from.Valid {
+			at = from.Int64 - 1
+		}
+		size := 0
+		for one, err := range c.Rows(ctx, `SELECT n, body FROM log WHERE run = ? AND n > ? ORDER BY n`, w.id, p.from(at, h)) {
+			if err != nil {
+				return err
+			}
+			var b sealedBatch
+			if err := one.Scan(&b.n, &b.body); err != nil {
+				return err
+			}
+			batches = append(batches, b)
+			if size += len(b.body); size > pageBytes {
+				break
+			}
+		}
+		return nil
+	}); err != nil {
+		return false, err
+	}
+	damaged := func(what string, err error) error {
+		return fmt.Errorf("%s of run %s cannot be read: %w", what, w.name, err)
+	}
+	if p.at != at || p.scan.attempt != h.attempt { // see from
+		earlier, err := r.openHistory(w.name, at, kept)
+		if err != nil {
+			return false, damaged("what was kept of the log", err)
+		}
+		p.at, p.n, p.tag = at, at, before
+		p.scan = scan{runs: r, function: w.function.Valid, attempt: h.attempt, list: earlier.Operations}
+		if earlier.Attempt == h.attempt {
+			p.scan.number = earlier.Count
+		}
+	}
+	for _, b := range batches {
+		if b.n != p.n+1 {
+			return false, damaged("the log", errDamaged)
+		}
+		if err := p.scan.batch(w.name, b.n, p.tag, b.body); err != nil {
+			return false, damaged("the log", err)
+		}
+		p.n, p.tag = b.n, tag(b.body)
+	}
+	if more = p.n < w.batches; !more && !whole {
+		return false, damaged("the end of the log", errDamaged)
+	}
+	if more && len(batches) == 0 {
+		return false, damaged("the log", errDamaged)
+	}
+	return more, nil
+}
+
+// Shown is a run for people and their programs: its input, its result, what went wrong, and the messages that wait for it, without secrets that
+// [host.Options.Redact] takes out. They are not safe for a terminal or a page.
+type Shown struct {
+	Result
+	// Messages wait for the run. They come from outside. It is null, and Unread says why, if they cannot be read.
+	Messages []Received `json:"messages"`
+	Unread   string     `json:"unread,omitempty"`
+}
+
+// Show returns a run for people. It fails with an *[UnknownError] if there is no such run.
+func (r *Runs) Show(ctx context.Context, run string) (s Shown, err error) {
+	if s.Result, err = r.Result(ctx, run); err != nil {
+		return s, err
+	}
+	messages, err := r.Messages(ctx, run)
+	if err != nil {
+		s.Unread = string(r.redact([]byte(err.Error())))
+	}
+	s.Input, s.Output = r.redactJSON(s.Input), r.redactJSON(s.Output)
+	s.Reason = string(r.redact([]byte(s.Reason)))
+	s.Outcome = r.redactOutcome(s.Outcome)
+	for i, a := range s.Attempts {
+		s.Attempts[i].Outcome = r.redactOutcome(a.Outcome)
+	}
+	for i, m := range messages {
+		messages[i].Data, messages[i].Key = r.redactJSON(m.Data), string(r.redact([]byte(m.Key)))
+	}
+	s.Messages = messages
+	for i := range s.Usage.Denials {
+		d := &s.Usage.Denials[i]
+		for _, text := range []*string{&d.Operation, &d.Reason, &d.Remedy} {
+			*text = string(r.redact([]byte(*text)))
+		}
+	}
+	return s, nil
+}
+
+func (r *Runs) redactOutcome(o host.Outcome) host.Outcome {
+	for _, text := range []*string{&o.Message, &o.Stack, &o.Detail} {
+		*text = string(r.redact([]byte(*text)))
+	}
+	return o
+}
+
+// redactJSON takes secrets out of JSON. What is no JSON without them becomes a text.
+func (r *Runs) redactJSON(text json.RawMessage) json.RawMessage {
+	if text == nil {
+		return nil
+	}
+	if kept := r.redact(text); json.Valid(kept) {
+		return kept
+	} else if quoted, err := json.Marshal(string(kept)); err == nil {
+		return quoted
+	}
+	return json.RawMessage("null")
+}
