@@ -106,10 +106,8 @@ func (r *Runs) Signal(ctx context.Context, run, mailbox string, m Message) (deli
 	if !abi.IsMailbox(mailbox) {
 		return false, errMailbox(mailbox)
 	}
-	room := r.reserve()
-	if room {
-		defer r.reserved()
-	}
+	seat := r.reserve()
+	defer seat.free()
 	var woken []row
 	err = r.db.Update(ctx, func(c *sqlite.Conn) error {
 		w, err := findRun(ctx, c, run)
@@ -119,7 +117,8 @@ func (r *Runs) Signal(ctx context.Context, run, mailbox string, m Message) (deli
 		if delivered, err = r.deliver(ctx, c, w, mailbox, m); err != nil {
 			return err
 		}
-		if woken = nil; room && w.state == Asleep && slices.Contains(r.functions, w.function.String) {
+		if woken = nil; seat != nil && w.state == Asleep && slices.Contains(r.functions, w.function.String) {
+			seat.is(w.id)
 			woken, err = r.takeReady(ctx, c, []int64{w.id}, time.Time{})
 		}
 		return err

@@ -102,9 +102,9 @@ type Runs struct {
 
 	mu       sync.Mutex
 	active   map[int64]*active
-	starting int              // runs that become active as they are written down
-	changed  chan struct{}    // closed when a run of this process ends or sleeps
-	waits    map[string]*wait // for runs, by name
+	seats    map[*seat]struct{} // for runs that become active in the transaction that writes them down
+	changed  chan struct{}      // closed when a run of this process ends or sleeps
+	waits    map[string]*wait   // for runs, by name
 	working  bool
 	draining bool     // this process takes no more runs
 	only     []string // the runs that this process works on; nil for all
@@ -138,7 +138,7 @@ func Open(ctx context.Context, o Options) (*Runs, error) {
 	}
 	r := &Runs{
 		o: o, db: db, sealer: s, owner: holder.Name, holder: holder, log: o.Logger, now: o.Now, poke: make(chan struct{}, 1), untidy: make(chan struct{}, 1),
-		active: map[int64]*active{}, changed: make(chan struct{}), waits: map[string]*wait{}, codes: map[string]*code{}, watches: map[watched]map[*watch]struct{}{},
+		active: map[int64]*active{}, seats: map[*seat]struct{}{}, changed: make(chan struct{}), waits: map[string]*wait{}, codes: map[string]*code{}, watches: map[watched]map[*watch]struct{}{},
 	}
 	r.functions = slices.AppendSeq([]string{}, maps.Keys(o.Functions))
 	if o.Host != nil {
@@ -255,9 +255,10 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 	if err != nil {
 		return Info{}, false, err
 	}
-	mine := slices.Contains(r.functions, s.Function) && r.reserve()
-	if mine {
-		defer r.reserved()
+	var mine *seat
+	if slices.Contains(r.functions, s.Function) {
+		mine = r.reserve()
+		defer mine.free()
 	}
 	var found row
 	if err := r.updateWith(ctx, w, func(c *sqlite.Conn) (err error) {
@@ -266,7 +267,7 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 	}); err != nil {
 		return Info{}, false, err
 	}
-	if mine && !existed {
+	if mine != nil && !existed {
 		found.parts = &parts{}
 		r.adopt(found) //nolint:contextcheck // it ends with the store
 	}
@@ -276,31 +277,47 @@ func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err 
 	if existed && !w.is(info) {
 		return info, true, &KeyError{s.Key, info.Name}
 	}
-	if !mine {
+	if mine == nil {
 		r.wake()
 	}
 	return info, existed, nil
 }
 
-// reserve keeps a place for a run that this process starts or wakes, and takes in the same transaction. Without one, another process may take it. reserved must
-// follow.
-func (r *Runs) reserve() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.working || r.only != nil || r.draining || r.ctx.Err() != nil || len(r.active)+r.starting >= r.o.Live {
-		return false
-	}
-	r.starting++
-	r.all.Add(1)
-	return true
+// seat is room for a run that this process starts or wakes, and takes in the same transaction.
+type seat struct {
+	runs *Runs
+	run  int64 // once it is known
 }
 
-func (r *Runs) reserved() {
+// reserve returns a seat, which must be freed. It is nil if there is none: then whichever process has room takes the run later.
+func (r *Runs) reserve() *seat {
 	r.mu.Lock()
-	r.starting--
-	r.mu.Unlock()
-	r.tell("")
-	r.all.Done()
+	defer r.mu.Unlock()
+	if !r.working || r.only != nil || r.draining || r.ctx.Err() != nil || len(r.active)+len(r.seats) >= r.o.Live {
+		return nil
+	}
+	s := &seat{runs: r}
+	r.seats[s] = struct{}{}
+	r.all.Add(1)
+	return s
+}
+
+// is says whose the seat is. Call it in the transaction, so that nobody finds a run that belongs to this process and that nobody works on.
+func (s *seat) is(run int64) {
+	s.runs.mu.Lock()
+	defer s.runs.mu.Unlock()
+	s.run = run
+}
+
+func (s *seat) free() {
+	if s == nil {
+		return
+	}
+	s.runs.mu.Lock()
+	delete(s.runs.seats, s)
+	s.runs.mu.Unlock()
+	s.runs.tell("")
+	s.runs.all.Done()
 }
 
 // writtenRun is a run that is about to be written down.
@@ -380,8 +397,8 @@ func (w writtenRun) keep(ctx context.Context, c *sqlite.Conn) error {
 	return keepCode(ctx, c, w.code, w.spec.Modules, w.packed)
 }
 
-// insert writes a run down, or finds the one of its key. If mine, a new run belongs to this process.
-func (r *Runs) insert(ctx context.Context, c *sqlite.Conn, w writtenRun, mine bool) (found row, existed bool, err error) {
+// insert writes a run down, or finds the one of its key. With a seat, a new run belongs to this process.
+func (r *Runs) insert(ctx context.Context, c *sqlite.Conn, w writtenRun, mine *seat) (found row, existed bool, err error) {
 	if w.key != "" {
 		err := c.Row(ctx, `SELECT `+rowColumns+` FROM run WHERE key = ?`, w.key).Scan(found.fields()...)
 		if err == nil || !errors.Is(err, sql.ErrNoRows) {
@@ -411,15 +428,18 @@ func (r *Runs) insert(ctx context.Context, c *sqlite.Conn, w writtenRun, mine bo
 	sealed := r.sealer.seal(place{run: name, kind: "spec"}, text)
 	start := r.sealer.seal(place{run: name, kind: "head", after: tag(sealed)}, head{attempt: 1}.text())
 	state, owner := Ready, ""
-	if mine {
+	if mine != nil {
 		state, owner = Running, r.owner
 		if err := r.alive(ctx, c); err != nil {
 			return found, false, err
 		}
 	}
 	const query = `INSERT INTO run (name, key, state, created, changed, deadline, owner, fence, code, function, schedule, spec, head, whose) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ` + rowColumns
-	err = c.Row(ctx, query, name, nullable(w.key), state, now.UnixMilli(), now.UnixMilli(), now.Add(w.deadline).UnixMilli(), nullable(owner), mine, w.code, nullable(w.spec.Function), nullable(w.schedule),
+	err = c.Row(ctx, query, name, nullable(w.key), state, now.UnixMilli(), now.UnixMilli(), now.Add(w.deadline).UnixMilli(), nullable(owner), mine != nil, w.code, nullable(w.spec.Function), nullable(w.schedule),
 		sealed, start, w.whose).Scan(found.fields()...)
+	if mine != nil {
+		mine.is(found.id)
+	}
 	return found, false, err
 }
 

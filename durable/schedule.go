@@ -397,7 +397,7 @@ func (r *Runs) fireOne(ctx context.Context, c *sqlite.Conn, s scheduleRow, now t
 			continue
 		}
 		w := writtenRun{spec: s.scheduled.What, code: s.code, deadline: s.scheduled.Deadline, schedule: s.name, key: fmt.Sprintf("schedule:%s:%s", s.name, at.UTC().Format("2006-01-02T15:04Z"))}
-		run, _, err := r.insert(ctx, c, w, false)
+		run, _, err := r.insert(ctx, c, w, nil)
 		if err != nil {
 			return err
 		}

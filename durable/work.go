@@ -73,7 +73,7 @@ func (r *Runs) Drain(ctx context.Context) {
 	for {
 		r.mu.Lock()
 		r.draining = true
-		changed, n := r.changed, len(r.active)+r.starting
+		changed, n := r.changed, len(r.active)+len(r.seats)
 		r.mu.Unlock()
 		if n == 0 {
 			return
@@ -156,8 +156,8 @@ func (r *Runs) beat() error {
 		return nil // to write each second would keep the disk of an idle machine awake
 	}
 	return r.db.Update(ctx, func(c *sqlite.Conn) error {
-		for _, id := range left {
-			if _, err := c.Exec(ctx, `UPDATE run SET state = 'ready', owner = NULL WHERE id = ? AND owner = ?`, id, r.owner); err != nil {
+		for id, h := range left {
+			if _, err := c.Exec(ctx, `UPDATE run SET state = 'ready', owner = NULL WHERE id = ? AND owner = ? AND fence = ?`, id, r.owner, h.fence); err != nil {
 				return err
 			}
 		}
@@ -230,19 +230,19 @@ func (r *Runs) own() (own map[int64]held, err error) {
 }
 
 // left returns runs that belong to this process and that it does not work on: it could not write that down, because the disk was full.
-func (r *Runs) left() (left []int64, err error) {
-	own, err := r.own()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.starting > 0 { // they may be in the file already
+func (r *Runs) left() (left map[int64]held, err error) {
+	if left, err = r.own(); err != nil {
 		return nil, err
 	}
-	for id := range own {
-		if r.active[id] == nil {
-			left = append(left, id)
-		}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.active {
+		delete(left, id)
 	}
-	return left, err
+	for s := range r.seats {
+		delete(left, s.run)
+	}
+	return left, nil
 }
 
 // runnable selects the runs that this process can work on. Its parameter is [Runs.functions] as JSON.
@@ -251,7 +251,7 @@ const runnable = ` AND ifnull(function, '') IN (SELECT value FROM json_each(?))`
 // take takes runs that can go on, as many as this process may have, and ends those that must not. It returns when there may be more to take.
 func (r *Runs) take() (wait time.Duration, err error) {
 	r.mu.Lock()
-	free := r.o.Live - len(r.active) - r.starting
+	free := r.o.Live - len(r.active) - len(r.seats)
 	if r.draining {
 		free = 0
 	}
