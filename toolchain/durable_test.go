@@ -423,7 +423,16 @@ func TestDurableFiles(t *testing.T) {
 			if (i == 1) { await env.clock.sleep(10); await env.files.move("logs/a.log", "logs/b.log"); await env.files.copy("logs/b.log", "logs/a.log"); }
 		}
 		await env.files.edit("logs/a.log", [{ old: "3", new: "three" }]);
-		return await sub.read("a.log") + await sub.read("b.log");`)
+		const taken = [await env.files.snapshot(), await env.files.snapshot()];
+		let digest = await env.files.replace("logs/c.log", "0");
+		for (const text of ["1", "x".repeat(100_000), "2"]) digest = await env.files.replace("logs/c.log", text, digest);
+		await env.files.remove("logs/b.log");
+		await env.files.restoreSnapshot(taken[1]);
+		await env.files.removeSnapshot(taken[0]);
+		const left = (await env.files.snapshots()).map(s => s.id);
+		if (String(left) !== String(taken[1])) throw new Error("there are the snapshots " + left);
+		try { await env.files.replace("logs/a.log", "", digest); return "replaced"; } catch (e: any) { if (e.code !== "conflict") throw e; }
+		return await sub.read("a.log") + await sub.read("b.log") + (await env.files.find("c.log")).paths.length;`)
 	hosts := make([]*host.Component, 2)
 	for i := range hosts {
 		_, tools := newToolchain(t, host.Options{})
@@ -433,7 +442,7 @@ func TestDurableFiles(t *testing.T) {
 		files := store.Workspace(fmt.Sprint("w", kill))
 		d := host.Request{Tool: "t", Env: host.Env{"files": files, "clock": clock.System()}}
 		r, _, killed := lives(t, hosts, kill, d)
-		if got := string(r.Output); got != `"0\n1\n2\nthree\n0\n1\n"` {
+		if got := string(r.Output); got != `"0\n1\n2\nthree\n0\n1\n0"` {
 			t.Errorf("killed at %d: the files have %s", kill, got)
 		}
 		if !killed {

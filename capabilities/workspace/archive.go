@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"database/sql"
+	"encoding/binary"
 	"errors"
 
 	"github.com/stilehost/stile/capabilities/internal/stores"
@@ -105,6 +106,7 @@ func (t *tree) snapshot() (uint64, error) {
 	case bytes > 4*t.options.Bytes:
 		return 0, stores.Exhausted("workspace: bytes in snapshots", 4*t.options.Bytes, bytes)
 	}
+	t.answer = binary.AppendUvarint(nil, uint64(id))
 	return uint64(id), t.begin(task{kind: keepTask, source: t.base, snapshot: id})
 }
 

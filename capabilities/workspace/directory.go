@@ -42,16 +42,13 @@ func (d *Directory) Interface() string { return Interface }
 // Size implements [abi.Sized].
 func (d *Directory) Size() int { return len(d.base) }
 
-// Repeat implements [abi.Repeatable]. A change in a workspace comes about once. In a directory of the machine nobody can tell, and what returns something
-// about the change would have to be kept.
+// Repeat implements [abi.Repeatable]. A change in a workspace comes about once. In a directory of the machine nobody can tell.
 func (d *Directory) Repeat(function string, _ []abi.Value) abi.Repeat {
 	switch name := strings.TrimPrefix(function, "directory."); {
 	case name == "subdirectory" || name == "read-only":
 		return abi.Derives
 	case strings.HasPrefix(name, "read") || slices.Contains([]string{"list", "find", "grep", "diff", "diff-revision", "stat", "history", "snapshots"}, name):
 		return abi.Reads
-	case name == "replace" || strings.HasSuffix(name, "snapshot"):
-		return abi.Interrupts
 	}
 	if _, stored := d.volume.(*stored); stored {
 		return abi.Repeats
@@ -61,9 +58,15 @@ func (d *Directory) Repeat(function string, _ []abi.Value) abi.Repeat {
 
 // Remembers implements [abi.Rememberer].
 func (d *Directory) Remembers(ctx context.Context) (bool, error) {
+	_, came, err := d.remembered(ctx)
+	return came, err
+}
+
+// remembered returns what the workspace keeps of the answer of an operation of a durable call that is made again, if it has come about.
+func (d *Directory) remembered(ctx context.Context) (answer []byte, came bool, err error) {
 	v, stored := d.volume.(*stored)
 	if !stored {
-		return false, nil
+		return nil, false, nil
 	}
 	return sqlite.Marked(ctx, v.store.db)
 }

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"encoding/binary"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/blob"
@@ -123,8 +124,13 @@ func find(a archive, path, place string, revision uint64) (*node, error) {
 // Snapshot keeps the current directory, with everything in it, and returns the id. The error is [abi.ErrExhausted] if the snapshots
 // of the workspace reach a limit, and [abi.ErrUnavailable] on disk.
 func (d *Directory) Snapshot(ctx context.Context) (uint64, error) {
+	answer, came, err := d.remembered(ctx)
+	if err != nil || came {
+		id, _ := binary.Uvarint(answer)
+		return id, err
+	}
 	var id uint64
-	err := d.change(ctx, d.resolve, "snapshot", "", func(o *op, _ string) error {
+	err = d.change(ctx, d.resolve, "snapshot", "", func(o *op, _ string) error {
 		a, err := o.archive()
 		if err == nil {
 			id, err = a.snapshot()

@@ -339,7 +339,7 @@ func (v *stored) update(ctx context.Context, base string, f func(files) error) e
 				wanted = t.wanted
 				return err
 			}
-			if err := sqlite.Mark(ctx, t.conn); err != nil {
+			if err := sqlite.Mark(ctx, t.conn, t.answer); err != nil {
 				return err
 			}
 			if t.checked {

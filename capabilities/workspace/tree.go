@@ -46,6 +46,7 @@ type tree struct {
 	version   *int64    // of the nodes, if they are those of a committed version of the workspace
 	nodes     int       // statements that changed nodes
 	replaced  *replaced // the file that got another content last
+	answer    []byte    // what a durable call that makes the operation again has to know
 }
 
 // The modes of new nodes.

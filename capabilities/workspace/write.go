@@ -46,8 +46,11 @@ func (d *Directory) Replace(ctx context.Context, path, text string, digest *stri
 	if err != nil {
 		return "", err
 	}
-	if err = d.replaceSmall(ctx, path, text, digest); errors.Is(err, errTwoSteps) {
-		err = d.replaceLarge(ctx, path, text, digest)
+	came, err := d.Remembers(ctx)
+	if err == nil && !came {
+		if err = d.replaceSmall(ctx, path, text, digest); errors.Is(err, errTwoSteps) {
+			err = d.replaceLarge(ctx, path, text, digest)
+		}
 	}
 	if err != nil {
 		return "", err

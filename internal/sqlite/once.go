@@ -30,9 +30,9 @@ func errLost(run string) error {
 	return fmt.Errorf("run %s has come further than this: it belongs to another process", run)
 }
 
-// Mark notes in a transaction that the operation of a durable call comes about in it, for a store that answers [abi.Rememberer] with [Marked]. It fails if a
-// later one has, or this one. Outside of a durable call it does nothing.
-func Mark(ctx context.Context, c *Conn) error {
+// Mark notes in a transaction that the operation of a durable call comes about in it, and its answer, for [Marked]. It fails if a later one has, or this one. Outside of a durable call it
+// does nothing.
+func Mark(ctx context.Context, c *Conn, answer []byte) error {
 	once, durable := abi.OnceOf(ctx)
 	if !durable {
 		return nil
@@ -45,7 +45,7 @@ func Mark(ctx context.Context, c *Conn) error {
 	if err != nil {
 		return err
 	}
-	return remember(whole, c, once, []byte{})
+	return remember(whole, c, once, append([]byte{}, answer...)) // which is not NULL
 }
 
 // answerOf returns the answer of an operation that has come about. It fails if a later one has.
@@ -62,13 +62,19 @@ func answerOf(ctx context.Context, c *Conn, once abi.Once) (answer []byte, came 
 	return answer, last == int64(once.Sequence), nil
 }
 
-// Marked reports whether the operation of a durable call has come about.
-func Marked(ctx context.Context, db *DB) (is bool, err error) {
-	once, _ := abi.OnceOf(ctx)
+// Marked returns the answer of the operation of a durable call, if [Mark] has noted it.
+func Marked(ctx context.Context, db *DB) (answer []byte, is bool, err error) {
+	once, durable := abi.OnceOf(ctx)
+	if !durable {
+		return nil, false, nil
+	}
 	err = db.Read(ctx, func(c *Conn) error {
-		return c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM once WHERE run = ? AND sequence = ?)`, once.Run, int64(once.Sequence)).Scan(&is)
+		return c.Row(ctx, `SELECT answer FROM once WHERE run = ? AND sequence = ?`, once.Run, int64(once.Sequence)).Scan(&answer)
 	})
-	return is, err
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, false, nil
+	}
+	return answer, err == nil, err
 }
 
 // forget deletes what runs have left that ended long ago.
