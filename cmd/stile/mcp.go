@@ -38,7 +38,7 @@ func (c *mcpCommand) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	return serving(ctx, s, c.Drain, c.modelFlags, func(_ *extensions, server *mcp.Server) error {
+	return serving(ctx, s, c.Drain, c.modelFlags, func(_ *extensions, _ *durable.Runs, server *mcp.Server) error {
 		gate := &gate{}
 		whole, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
@@ -75,7 +75,7 @@ func (f userFlag) viewer(where settings, agent string) (v lifecycle.Viewer, err 
 
 // serving opens the store and a server for the calls of agents, as long as use takes. When ctx ends, running calls continue until they
 // are drained.
-func serving(ctx context.Context, s *streams, drain time.Duration, f modelFlags, use func(*extensions, *mcp.Server) error) error {
+func serving(ctx context.Context, s *streams, drain time.Duration, f modelFlags, use func(*extensions, *durable.Runs, *mcp.Server) error) error {
 	return withOptions(context.WithoutCancel(ctx), s, sessionOptions{many: true}, func(e *extensions) (err error) {
 		runs, err := e.openRuns(ctx, s, e.Manager)
 		if err != nil {
@@ -88,7 +88,7 @@ func serving(ctx context.Context, s *streams, drain time.Duration, f modelFlags,
 			return err
 		}
 		defer func() { err = errors.Join(err, server.Close()) }()
-		return use(e, server)
+		return use(e, runs, server)
 	})
 }
 

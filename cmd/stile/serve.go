@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/stilehost/stile/durable"
 	"github.com/stilehost/stile/extension/web"
 	"github.com/stilehost/stile/mcp"
 )
@@ -39,7 +40,7 @@ func (*serveCommand) Help() string { return (*serveRun)(nil).Help() }
 
 // Help implements kong.HelpProvider.
 func (*serveRun) Help() string {
-	return `Agents speak the Model Context Protocol (streamable HTTP) at /mcp, each with a token from stile serve token. On the web pages at /, a person approves, denies and revokes. The pages ask for an operator token. The server shows the token at start, on a terminal only, or writes it to --operator-token-file. No agent sees it.
+	return `Agents speak the Model Context Protocol (streamable HTTP) at /mcp, each with a token from stile serve token. On the web pages at /, a person approves, denies and revokes, and sees, cancels, retries and removes durable runs. The pages ask for an operator token. The server shows the token at start, on a terminal only, or writes it to --operator-token-file. No agent sees it.
 
 The server picks up changes to policy.json. They apply to every later write and call. Open handles that the new ceiling does not allow are closed within a tenth of a second. An invalid or missing file is logged; the previous policy stays in force.
 
@@ -75,13 +76,13 @@ func (c *serveRun) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
-	return serving(ctx, s, c.Drain, c.modelFlags, func(e *extensions, server *mcp.Server) error {
-		return c.serve(ctx, s, e, server, config, file, person)
+	return serving(ctx, s, c.Drain, c.modelFlags, func(e *extensions, runs *durable.Runs, server *mcp.Server) error {
+		return c.serve(ctx, s, e, runs, server, config, file, person)
 	})
 }
 
 // serve serves agents and pages until ctx ends and running calls have ended.
-func (c *serveRun) serve(ctx context.Context, s *streams, e *extensions, server *mcp.Server, config *tls.Config, file, person string) error {
+func (c *serveRun) serve(ctx context.Context, s *streams, e *extensions, runs *durable.Runs, server *mcp.Server, config *tls.Config, file, person string) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
 	if err != nil {
 		return &usageError{err}
@@ -101,7 +102,7 @@ func (c *serveRun) serve(ctx context.Context, s *streams, e *extensions, server 
 	}
 	hosts := c.hosts(at, certificate)
 	pages := web.New(web.Options{
-		Manager: e.Manager, Hosts: hosts, Person: person, TLS: config != nil, Logger: e.logger,
+		Manager: e.Manager, Hosts: hosts, Person: person, TLS: config != nil, Logger: e.logger, Runs: runPages{runs},
 		SignedIn: func(r *http.Request) { used(r, person) },
 	})
 	holder := holders(file, e.logger)

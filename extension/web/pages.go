@@ -74,7 +74,8 @@ func (h *Handler) overview(w http.ResponseWriter, r *http.Request, s session) {
 		Session         session
 		Questions       []lifecycle.Question
 		Pending, Active []lifecycle.Release
-	}{s, questions, pending, active})
+		Runs            bool
+	}{s, questions, pending, active, h.options.Runs != nil})
 }
 
 // answer answers a question of code that waits.
@@ -173,3 +174,8 @@ func (h *Handler) revoke(w http.ResponseWriter, r *http.Request, s session) {
 }
 
 func when(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+func second(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// shown is a text of strangers on one line, and cut.
+func shown(most int, text string) string { return printable.OneLine(printable.Short(text, most)) }

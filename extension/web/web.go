@@ -1,4 +1,4 @@
-// Package web serves the pages on which a person reviews requests of extensions and decides. They work without JavaScript
+// Package web serves the pages on which a person reviews requests of extensions and decides, and sees what durable runs do. They work without JavaScript
 // and load nothing from elsewhere. Anyone with the operator token may decide, so it is shown only on the terminal, never to
 // a model.
 package web
@@ -49,6 +49,8 @@ type Options struct {
 	Person string
 	// TLS is set if the pages are served over TLS, so that the cookie is restricted to TLS.
 	TLS bool
+	// Runs are the durable runs. Default: no page shows any.
+	Runs Runs
 	// SignedIn is called with each request of a person who is signed in, before it is served. Default: nothing is called.
 	SignedIn func(*http.Request)
 	// Logger receives what the person does not see. Default: nothing is logged.
@@ -79,7 +81,7 @@ var files embed.FS
 
 // pages are parsed on first use, because most commands show none.
 var pages = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("").Funcs(template.FuncMap{"when": when, "short": lifecycle.ShortDigest, "texts": extension.ToolTexts, "line": printable.OneLine}).ParseFS(files, "page/*.html"))
+	return template.Must(template.New("").Funcs(template.FuncMap{"when": when, "short": lifecycle.ShortDigest, "texts": extension.ToolTexts, "line": printable.OneLine, "text": shown, "second": second}).ParseFS(files, "page/*.html"))
 })
 
 // New returns a handler and makes its operator token.
@@ -94,6 +96,9 @@ func New(o Options) *Handler {
 	h.mux.HandleFunc("POST /sessions/{session}/questions/{id}", h.signedIn(h.answer))
 	h.mux.HandleFunc("POST /sessions/{session}/revoke", h.signedIn(h.revoke))
 	h.mux.HandleFunc("POST /sessions/{session}/sign-out", h.signedIn(h.signOut))
+	if o.Runs != nil {
+		h.handleRuns()
+	}
 	h.mux.Handle("GET /{$}", http.RedirectHandler("/sign-in", http.StatusSeeOther))
 	h.mux.HandleFunc("GET /sign-in", h.signInPage)
 	h.mux.HandleFunc("POST /sign-in", h.signIn)

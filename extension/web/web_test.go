@@ -40,6 +40,7 @@ type site struct {
 	handler *Handler
 	manager *lifecycle.Manager
 	client  *http.Client
+	runs    *runsOfTest
 	// home is where the session that was begun last has its pages; "~" stands for it in the paths of do.
 	home string
 }
@@ -64,7 +65,8 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(nil)
-	handler := New(Options{Manager: m, Hosts: Hosts(server.Listener.Addr()), Person: "user:tom"})
+	runs := &runsOfTest{}
+	handler := New(Options{Manager: m, Hosts: Hosts(server.Listener.Addr()), Person: "user:tom", Runs: runs})
 	server.Config.Handler = handler
 	server.Start()
 	t.Cleanup(func() {
@@ -79,7 +81,7 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &site{server, t, handler, m, &http.Client{Jar: jar}, "/sessions/none"}
+	return &site{server, t, handler, m, &http.Client{Jar: jar}, runs, "/sessions/none"}
 }
 
 // asks has an agent write an extension that needs a person.
@@ -454,6 +456,13 @@ func TestInChromium(t *testing.T) {
 	}
 	if gone := page(chromedp.Click(revoke), chromedp.WaitNotPresent(revoke)); !strings.Contains(gone, "No extension is active") {
 		t.Errorf("got %s", gone)
+	}
+	sent := page(
+		chromedp.Click(`a[href="runs"]`), chromedp.WaitVisible(`a[href="runs/r0"]`), chromedp.Click(`a[href="runs/r0"]`), chromedp.WaitVisible("#mailbox"),
+		chromedp.SendKeys("#mailbox", "approved"), chromedp.Click("button[value=signal]"), chromedp.WaitNotPresent("button[value=retry]"), chromedp.WaitVisible("button[value=cancel]"),
+	)
+	if !strings.Contains(sent, "&lt;script&gt;") || !slices.Equal(s.runs.did, []string{"signal r0 approved null"}) {
+		t.Errorf("got %v, %s", s.runs.did, sent)
 	}
 	if text := page(chromedp.Navigate(neighbour.URL + "/")); text != "<main>[]</main>" {
 		t.Errorf("another port is sent the cookie: %s", text)

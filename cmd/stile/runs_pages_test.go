@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stilehost/stile/durable"
+	"github.com/stilehost/stile/extension/web"
+	"github.com/stilehost/stile/internal/errkind"
+)
+
+// TestRunPages has the pages show and change runs of a real store.
+func TestRunPages(t *testing.T) {
+	runs, err := durable.Open(t.Context(), durable.Options{
+		Dir: t.TempDir(), Key: make([]byte, durable.KeySize), Idle: time.Millisecond,
+		Functions: map[string]durable.Function{"f": durable.Func(func(ctx context.Context, fails bool) (string, error) {
+			if _, err := durable.Step(ctx, "first", func(context.Context) (int, error) { return 1, errors.New("sold out") }); fails {
+				return "", err
+			}
+			_, _, err := durable.Receive[string](ctx, "approved", 0)
+			return "done", err
+		})},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := runs.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	pages := runPages{runs}
+	begin := func(input string) string {
+		t.Helper()
+		run, _, err := runs.Start(t.Context(), durable.Spec{Function: "f", Input: []byte(input)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run.Name
+	}
+	shown := func(run, state string) web.RunPage {
+		t.Helper()
+		for {
+			page, err := pages.Show(t.Context(), run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if page.State == state {
+				return page
+			}
+			<-time.After(time.Millisecond)
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(missing bool, err error) {
+		t.Helper()
+		if told, ok := errors.AsType[*web.RunsError](err); !ok || told.Missing != missing {
+			t.Errorf("got %v", err)
+		}
+	}
+	waits, fails := begin("false"), begin("true")
+	must(pages.Signal(t.Context(), fails, "m", []byte(`"hi"`)))
+	if page := shown(fails, "ready"); len(page.Messages) != 1 || page.Messages[0].Data != `"hi"` || !page.Signals {
+		t.Errorf("got %+v", page)
+	}
+	runs.Work()
+	page := shown(waits, "asleep")
+	if page.Waits != "signals in approved" || len(page.Operations) != 2 || page.Operations[0].Text != `step("first") failed: error: sold out` || !page.Operations[0].Failed {
+		t.Errorf("got %+v", page)
+	}
+	page = shown(fails, "failed")
+	if !strings.Contains(page.Problem, "sold out") || strings.Join(page.Actions, " ") != "retry remove" || page.Signals {
+		t.Errorf("got %+v", page)
+	}
+	refused(false, pages.Change(t.Context(), fails, "cancel"))
+	refused(false, pages.Change(t.Context(), waits, "retry"))
+	refused(false, pages.Change(t.Context(), waits, "remove"))
+	refused(false, pages.Signal(t.Context(), fails, "approved", []byte("1")))
+	refused(false, pages.Signal(t.Context(), waits, "not a name", []byte("1")))
+	refused(true, pages.Change(t.Context(), "nothing", "cancel"))
+	refused(true, pages.ChangeSchedule(t.Context(), "nothing", "pause"))
+	if _, err := pages.Show(t.Context(), "nothing"); !errkind.Is[*web.RunsError](err) {
+		t.Errorf("got %v", err)
+	}
+	must(pages.Signal(t.Context(), waits, "approved", []byte(`"yes"`)))
+	if page := shown(waits, "done"); page.Output != `"done"` || strings.Join(page.Actions, " ") != "remove" {
+		t.Errorf("got %+v", page)
+	}
+	must(pages.Change(t.Context(), fails, "retry"))
+	for len(shown(fails, "failed").Operations) < 3 { // the note on the attempt is one
+		<-time.After(time.Millisecond)
+	}
+	must(pages.Change(t.Context(), fails, "remove"))
+	if list, err := pages.List(t.Context(), "", 10); err != nil || len(list) != 1 || list[0].Name != waits {
+		t.Errorf("got %+v, %v", list, err)
+	}
+	if _, err := runs.AddSchedule(t.Context(), durable.Schedule{Name: "s", Cron: "@daily", Spec: durable.Spec{Function: "f"}}); err != nil {
+		t.Fatal(err)
+	}
+	must(pages.ChangeSchedule(t.Context(), "s", "pause"))
+	refused(false, pages.ChangeSchedule(t.Context(), "s", "pause"))
+	if all, err := pages.Schedules(t.Context()); err != nil || len(all) != 1 || !all[0].Paused || all[0].Tool != "f" {
+		t.Errorf("got %+v, %v", all, err)
+	}
+	must(pages.ChangeSchedule(t.Context(), "s", "remove"))
+}
