@@ -183,12 +183,6 @@ func (c *Conn) work(ctx context.Context) (w Work, err error) {
 	return w, err
 }
 
-// pragma sets something of the connection. SQLite does so when it prepares the statement, so the statement is not kept.
-func (c *Conn) pragma(ctx context.Context, query string) error {
-	_, err := c.conn.ExecContext(ctx, query)
-	return err
-}
-
 // prepare makes sure that query is among the statements.
 func (c *Conn) prepare(ctx context.Context, query string) error {
 	if c.statements[query] != nil {

@@ -58,7 +58,8 @@ type DB struct {
 	readers *pool
 	closed  chan struct{}
 	close   sync.Once
-	fault   atomic.Pointer[sqlite.Error]
+	fault   atomic.Pointer[error]
+	flusher flusher
 	leave   int64 // a log of this size was not emptied; only for the holder of writer
 
 	version  int  // of the schema, once it is up to date
@@ -116,6 +117,7 @@ func open(ctx context.Context, file string, s Schema) (*DB, error) {
 		readers: newPool(Readers),
 		closed:  make(chan struct{}),
 	}
+	db.flusher.flush = db.flushLog
 	db.writer.put(&Conn{db: db.sql, maxRow: s.MaxRow})
 	for range Readers {
 		db.readers.put(&Conn{db: db.sql, maxRow: s.MaxRow, readOnly: true})
@@ -168,9 +170,9 @@ func Regular(file string) error {
 	return nil
 }
 
-// begin is what a connection runs first. It has every commit on disk before it is acknowledged, with WAL, and reads the schema. In a damaged
+// begin is what a connection runs first. A commit does not wait for the disk: [DB.Update] does so after it, together with others. It reads the schema. In a damaged
 // file, the schema can be endless, and the driver ends its reading with a context only in a second statement. The first needs no schema.
-const begin = `PRAGMA trusted_schema = 0; PRAGMA synchronous = FULL`
+const begin = `PRAGMA trusted_schema = 0; PRAGMA synchronous = NORMAL`
 
 // source returns the driver's name for a file.
 func source(file string) string {
@@ -390,29 +392,19 @@ func (db *DB) View(ctx context.Context, f func(*Conn) error) error {
 }
 
 // Update runs f in the writing transaction. If f returns nil, the transaction is committed and durable. After an error, nothing of
-// it remains. Only one runs at a time, across all processes, so f must be short: do long work before it, or in parts.
+// it remains, unless the disk itself failed. Only one runs at a time, across all processes, so f must be short: do long work before it, or in parts. They
+// wait for the disk together, so others can see what is committed a moment before a loss of power cannot undo it.
 func (db *DB) Update(ctx context.Context, f func(*Conn) error) error {
-	return db.with(ctx, db.writer, func(c *Conn) error { return db.update(ctx, c, f) })
+	if err := db.UpdateSoon(ctx, f); err != nil {
+		return err
+	}
+	return db.flusher.wait()
 }
 
 // UpdateSoon is [DB.Update] for a change that may be lost in a loss of power. It survives kill -9, and the next Update has it on the disk. All
 // earlier changes are there if it is.
 func (db *DB) UpdateSoon(ctx context.Context, f func(*Conn) error) error {
-	return db.with(ctx, db.writer, func(c *Conn) (err error) {
-		whole := context.WithoutCancel(ctx)
-		if err := c.pragma(whole, `PRAGMA synchronous = NORMAL`); err != nil {
-			return err
-		}
-		defer func() {
-			if c.conn == nil { // it was discarded
-				return
-			}
-			if e := c.pragma(whole, `PRAGMA synchronous = FULL`); e != nil {
-				c.discard()
-			}
-		}()
-		return db.update(ctx, c, f)
-	})
+	return db.with(ctx, db.writer, func(c *Conn) error { return db.update(ctx, c, f) })
 }
 
 func (db *DB) update(ctx context.Context, c *Conn, f func(*Conn) error) (err error) {
@@ -512,7 +504,8 @@ func (db *DB) failure(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	default:
-		db.fault.CompareAndSwap(nil, fault)
+		first := error(fault)
+		db.fault.CompareAndSwap(nil, &first)
 		return abi.Errorf(abi.CodeUnavailable, "%s: %v", db.kind, err)
 	}
 }
@@ -521,7 +514,7 @@ func (db *DB) failure(ctx context.Context, err error) error {
 // is nil if there was none.
 func (db *DB) Fault() error {
 	if fault := db.fault.Load(); fault != nil {
-		return fmt.Errorf("%s: %w", db.kind, fault)
+		return fmt.Errorf("%s: %w", db.kind, *fault)
 	}
 	return nil
 }

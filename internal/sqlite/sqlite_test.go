@@ -80,7 +80,7 @@ func opened(t *testing.T, file string, s Schema) *DB {
 func TestSettings(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a ?#%41.db")
 	db := opened(t, file, counter)
-	want := map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "10000", "trusted_schema": "0"}
+	want := map[string]string{"journal_mode": "wal", "synchronous": "1", "foreign_keys": "1", "busy_timeout": "10000", "trusted_schema": "0"}
 	for name, pool := range map[string]*pool{"writer": db.writer, "reader": db.readers} {
 		for pragma, w := range want {
 			var got string
@@ -580,39 +580,5 @@ func TestOneConnectionAtATime(t *testing.T) {
 	}
 	if open != 1 || len(db.readers.idle) != Readers {
 		t.Errorf("%d of %d connections are open", open, len(db.readers.idle))
-	}
-}
-
-// TestUpdateSoon has changes that need not be on the disk. The next Update waits for the disk again.
-func TestUpdateSoon(t *testing.T) {
-	db, err := Open(t.Context(), filepath.Join(t.TempDir(), "n.db"), counter)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	failed := errors.New("failed")
-	level := 0
-	look := func(c *Conn) error {
-		return c.conn.QueryRowContext(t.Context(), `PRAGMA synchronous`).Scan(&level)
-	}
-	for _, step := range []struct {
-		name   string
-		update func(context.Context, func(*Conn) error) error
-		fails  error
-		want   int
-	}{
-		{"soon", db.UpdateSoon, nil, 1},
-		{"now", db.Update, nil, 2},
-		{"soon, which fails", db.UpdateSoon, failed, 1},
-		{"now, after that", db.Update, nil, 2},
-	} {
-		err := step.update(t.Context(), func(c *Conn) error { return errors.Join(look(c), step.fails) })
-		if !errors.Is(err, step.fails) || level != step.want {
-			t.Errorf("%s: synchronous is %d, want %d; %v", step.name, level, step.want, err)
-		}
 	}
 }
