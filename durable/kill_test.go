@@ -20,7 +20,7 @@ import (
 )
 
 // TestKilledEverywhere kills the process that works on runs at random times, while they change a bucket and a file, send requests with and without
-// keys, and sleep.
+// keys, receive signals that are delivered twice, and sleep.
 func TestKilledEverywhere(t *testing.T) { killedEverywhere(t, 30) }
 
 // orders is a server that answers late at times, so that the process may be gone by then.
@@ -77,7 +77,7 @@ func killedEverywhere(t *testing.T, kills int) {
 	})
 	spec := program(t, s, cacheDir, keyDir, `
 		const post = async (path: string, i: number) => (await env.web.fetch(input.url + path, { method: "POST", body: input.name + " " + i })).text();
-		const told: number[] = [], lost: Record<string, string> = {};
+		const told: number[] = [], signals: number[] = [], lost: Record<string, string> = {};
 		for (let i = 0; i < 100; i++) {
 			await env.store.increment("n", 1);
 			if (i % 10 == 0) await env.files.append("log", i + "\n");
@@ -90,14 +90,17 @@ func killedEverywhere(t *testing.T, kills int) {
 			if (i % 20 == 7) {
 				try { await post("/plain", i); } catch (e: any) { if (e.code !== "interrupted") throw e; told.push(i); }
 			}
+			if (i % 20 == 13) signals.push((await env.signals.receive("go", { timeout: "1 day" })).data);
 			if (i % 25 == 24) await env.clock.sleep(60);
 		}
-		return { told, lost, log: await env.files.read("log") };`)
+		return { told, lost, signals, log: await env.files.read("log") };`)
 	var log strings.Builder
 	for i := 0; i < 100; i += 10 {
 		fmt.Fprintln(&log, i)
 	}
+	const each = 5              // signals of a run
 	open := map[string]string{} // the runs that have not ended, and what they are called
+	sent := map[string]int{}    // how many signals they were sent
 	names := 0
 	interrupted := 0
 	check := func(run, name string) {
@@ -110,9 +113,9 @@ func killedEverywhere(t *testing.T, kills int) {
 		}
 		delete(open, run)
 		var out struct {
-			Told []int
-			Lost map[int]string
-			Log  string
+			Told, Signals []int
+			Lost          map[int]string
+			Log           string
 		}
 		if r.State != durable.Done || json.Unmarshal(r.Output, &out) != nil {
 			t.Errorf("%s is %s: %s %v", name, r.State, r.Reason, r.Outcome)
@@ -123,6 +126,9 @@ func killedEverywhere(t *testing.T, kills int) {
 		}
 		if out.Log != log.String() {
 			t.Errorf("%s: the file has %q", name, out.Log)
+		}
+		if !slices.Equal(out.Signals, []int{1, 2, 3, 4, 5}) {
+			t.Errorf("%s: it received the signals %v", name, out.Signals)
 		}
 		interrupted += len(out.Told)
 		o.mu.Lock()
@@ -151,6 +157,17 @@ func killedEverywhere(t *testing.T, kills int) {
 			open[info.Name] = name
 		}
 		kill := worker(t, dir, cacheDir, keyDir)
+		for run := range open {
+			for sent[run] < each && (killed >= kills || rand.IntN(2) == 0) {
+				sent[run]++
+				for _, want := range []bool{true, false} {
+					delivered, err := s.runs.Signal(t.Context(), run, "go", durable.Message{Data: fmt.Append(nil, sent[run]), Key: fmt.Sprint("key ", sent[run])})
+					if err != nil || delivered != want {
+						t.Fatalf("%s: signal %d: delivered %t, %v", open[run], sent[run], delivered, err)
+					}
+				}
+			}
+		}
 		wait := time.Duration(rand.IntN(250)) * time.Millisecond
 		if killed >= kills {
 			wait = time.Minute
