@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -303,6 +304,105 @@ func TestEveryByte(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	s.until(t, run.Name, durable.Asleep)
+}
+
+// TestEveryByteOfLog does the same with what a run has that a process left in the middle: its log, and a message.
+func TestEveryByteOfLog(t *testing.T) {
+	s := newStored(t)
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, receive+`
+		await env.store.increment("n", 1);
+		while (!(await env.store.get("go"))) await new Promise(r => setTimeout(r, 5));
+		return [await env.store.increment("n", 1), await receive()];`)
+	run, _, err := s.runs.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.runs.Work()
+	for {
+		if v, err := s.bucket.Bucket("").Get(t.Context(), "n"); err != nil {
+			t.Fatal(err)
+		} else if v != nil {
+			break
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	s.change(t)
+	send(t, s.runs, run.Name, 7, "")
+	if err := s.bucket.Bucket("").Set(t.Context(), "go", "1"); err != nil {
+		t.Fatal(err)
+	}
+	db := s.file(t)
+	defer func() { _ = db.Close() }()
+	exec := func(query string, args ...any) {
+		t.Helper()
+		if _, err := db.ExecContext(t.Context(), query, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	works := false
+	for _, table := range []string{"log", "message"} {
+		var first, last int64
+		if err := db.QueryRowContext(t.Context(), `SELECT min(n), max(n) FROM `+table).Scan(&first, &last); err != nil {
+			t.Fatal(table, err)
+		}
+		for n := first; n <= last; n++ {
+			var whole []byte
+			if err := db.QueryRowContext(t.Context(), `SELECT body FROM `+table+` WHERE n = ?`, n).Scan(&whole); err != nil {
+				t.Fatal(table, err)
+			}
+			for i := 0; i < len(whole); i += max(1, len(whole)/100) {
+				body := bytes.Clone(whole)
+				body[i] ^= 1 << (i % 8)
+				exec(`UPDATE `+table+` SET body = ? WHERE n = ?`, body, n)
+				exec(`UPDATE run SET state = 'ready', reason = '', owner = NULL`)
+				if !works {
+					s.runs.Work()
+					works = true
+				}
+				if _, err := s.runs.Retry(t.Context(), run.Name); err != nil { // which has it look at once
+					t.Fatal(err)
+				}
+				s.untilParked(t, db)
+				exec(`UPDATE `+table+` SET body = ? WHERE n = ?`, whole, n)
+			}
+		}
+	}
+	if ok, err := s.runs.Retry(t.Context(), run.Name); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if r := s.until(t, run.Name, durable.Done); string(r.Output) != "[2,7]" {
+		t.Errorf("got %s", r.Output)
+	}
+}
+
+// TestPoison has a run whose processes end before it comes on. It is parked after so many of them, and others go on.
+func TestPoison(t *testing.T) {
+	const most = 3
+	s := newStored(t, func(o *durable.Options) { o.Crashes = most })
+	poison, _, err := s.runs.Start(t.Context(), program(t, s.shop, s.cacheDir, s.keyDir, `for (;;) await new Promise(r => setTimeout(r, 15));`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _, err := s.runs.Start(t.Context(), program(t, s.shop, s.cacheDir, s.keyDir, `await env.signals.receive("go"); return 1;`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range most {
+		end := worker(t, s.dir, s.cacheDir, s.keyDir)
+		for s.count(t, fmt.Sprint(`SELECT count(*) FROM run WHERE state = 'running' AND crashes = `, i)) == 0 {
+			<-time.After(5 * time.Millisecond)
+		}
+		s.until(t, other.Name, durable.Asleep)
+		end()
+	}
+	s.runs.Work()
+	if r := s.until(t, poison.Name, durable.Parked); !strings.Contains(r.Reason, "3 processes ended while it ran") {
+		t.Errorf("it is parked because %s", r.Reason)
+	}
+	if _, err := s.runs.Signal(t.Context(), other.Name, "go", durable.Message{Data: []byte(`1`)}); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, other.Name, durable.Done)
 }
 
 // untilParked waits until the only run is parked.
