@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,6 +33,7 @@ type request struct {
 	report  *console.Progress // the newest, until it is sent
 	reports bool              // the tool reports its progress itself
 	busy    bool              // a goroutine is sending
+	awaited string            // the durable run whose end it waits for
 	sending sync.WaitGroup
 
 	telling sync.Mutex
@@ -250,10 +252,10 @@ func (r *request) tick(ctx context.Context) (stop func()) {
 				if passed := int(now.Sub(began) / time.Second); passed > told {
 					told = passed
 					r.mu.Lock()
-					itself := r.reports
+					itself, run := r.reports, r.awaited
 					r.mu.Unlock()
 					if !itself {
-						r.progress(ctx, float64(passed), 0, r.logs.message())
+						r.progress(ctx, float64(passed), 0, cmp.Or(r.where(ctx, run), r.logs.message()))
 					}
 				}
 			case <-ctx.Done():

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -67,6 +68,7 @@ type runState struct {
 	// Since is when it came into the state.
 	Since    string `json:"since,omitempty" jsonschema:"since when it is in this state"`
 	Wakes    string `json:"wakes,omitempty" jsonschema:"when it goes on, if it waits for a time"`
+	Waits    string `json:"waits,omitempty" jsonschema:"what else it waits for, such as signals of a person in a mailbox"`
 	Deadline string `json:"deadline,omitempty" jsonschema:"when it is ended, however far it is"`
 	Next     string `json:"next,omitempty" jsonschema:"what to do"`
 }
@@ -134,6 +136,9 @@ func (r *request) durably(ctx context.Context, d extension.Durable, arguments js
 
 // await waits for the end of a run. If it has none by then, the error is a *[goesOnError].
 func (r *request) await(ctx context.Context, run durable.Info, most time.Duration) (result host.Result, err error) {
+	r.mu.Lock()
+	r.awaited = run.Name
+	r.mu.Unlock()
 	waiting, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	ended, err := r.options.Runs.Store.Wait(waiting, run.Name)
@@ -148,7 +153,7 @@ func (r *request) await(ctx context.Context, run durable.Info, most time.Duratio
 	case err != nil:
 		return result, err
 	case ended.State == durable.Parked:
-		s := r.state(ended.Info)
+		s := r.state(ctx, ended.Info)
 		return result, mistake("run " + ended.Name + " is parked. " + s.Next)
 	case ended.State == durable.Cancelled:
 		return result, mistake("run " + ended.Name + " was cancelled")
@@ -157,8 +162,35 @@ func (r *request) await(ctx context.Context, run durable.Info, most time.Duratio
 	return result, ended.Err()
 }
 
+// where says where the run is that a request waits for, as progress. It is empty if it waits for none.
+func (r *request) where(ctx context.Context, run string) string {
+	if run == "" {
+		return ""
+	}
+	now, err := r.options.Runs.Store.Result(ctx, run)
+	if err != nil {
+		return ""
+	}
+	text := "run " + run + ": " + string(now.State)
+	if !now.Wake.IsZero() {
+		text += " until " + now.Wake.UTC().Format(time.RFC3339)
+	}
+	if waits := waitsFor(now); waits != "" {
+		text += ", waits for " + waits
+	}
+	return text
+}
+
+// waitsFor says what a sleeping run waits for, other than a time.
+func waitsFor(run durable.Result) string {
+	if len(run.Mailboxes) == 0 {
+		return ""
+	}
+	return "signals in " + printable.Short(strings.Join(run.Mailboxes, ", "), 500)
+}
+
 // state is what a model learns about a run.
-func (e *endpoint) state(run durable.Info) runState {
+func (e *endpoint) state(ctx context.Context, run durable.Info) runState {
 	s := runState{
 		Run: run.Name, State: string(run.State), Since: run.Changed.UTC().Format(time.RFC3339), Deadline: run.Deadline.UTC().Format(time.RFC3339),
 		Input: printable.Short(string(run.Input), shownInput),
@@ -168,6 +200,11 @@ func (e *endpoint) state(run durable.Info) runState {
 	}
 	if !run.Wake.IsZero() {
 		s.Wakes = run.Wake.UTC().Format(time.RFC3339)
+	}
+	if run.State == durable.Asleep {
+		if now, err := e.options.Runs.Store.Result(ctx, run.Name); err == nil { // else the rest is still of use
+			s.Waits = waitsFor(now)
+		}
 	}
 	s.next()
 	return s
@@ -212,7 +249,7 @@ func (r *request) runStatus(ctx context.Context, in statusInput) (*sdk.CallToolR
 		if err != nil {
 			return nil, err
 		}
-		out.Runs = append(out.Runs, r.state(run))
+		out.Runs = append(out.Runs, r.state(ctx, run))
 		return r.answer(out)
 	}
 	list, err := r.options.Runs.Store.ListOf(ctx, r.viewer.String(), "", shownRuns)
@@ -221,7 +258,7 @@ func (r *request) runStatus(ctx context.Context, in statusInput) (*sdk.CallToolR
 	}
 	for _, run := range list {
 		if t, ok := r.options.Runs.Target(run); ok && t.Visible(r.viewer) {
-			out.Runs = append(out.Runs, r.state(run))
+			out.Runs = append(out.Runs, r.state(ctx, run))
 		}
 	}
 	return r.answer(out)
@@ -267,5 +304,5 @@ func (r *request) runCancel(ctx context.Context, in runInput) (*sdk.CallToolResu
 	if run, err = r.options.Runs.Store.Get(ctx, run.Name); err != nil {
 		return nil, err
 	}
-	return r.answer(r.state(run))
+	return r.answer(r.state(ctx, run))
 }

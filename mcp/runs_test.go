@@ -249,3 +249,52 @@ func TestManyRuns(t *testing.T) {
 		t.Errorf("got %+v, %v", list, err)
 	}
 }
+
+// TestDurableProgress has a client ask for progress of a durable call that waits for a person. It is told where the run is, and so is who asks later.
+func TestDurableProgress(t *testing.T) {
+	ticks := make(chan time.Time)
+	h := withRuns(t).with(func(o *Options) {
+		o.patience = time.Hour
+		o.ticks = func(time.Duration) (<-chan time.Time, func()) { return ticks, func() {} }
+	})
+	c := h.client()
+	w := does[writeOutput](c, "extension_write", object{
+		"source": `import { extension } from "stile";
+export default extension({ tools: { ask: { description: "Asks", input: { type: "object" }, run: async (_: any, env: any) => (await env.signals.receive("approved")).data } } });`,
+		"manifest": object{"name": "boss", "version": "1.0.0", "description": "d", "tools": []string{"ask"}, "permissions": object{"signals": true}, "durable": object{"ask": true}},
+	})
+	h.approve(w.Release, w.Digest)
+	p := &sdk.CallToolParams{Name: "boss_ask"}
+	p.SetProgressToken("mine")
+	ended := make(chan *sdk.CallToolResult, 1)
+	go func() {
+		r, err := c.CallTool(t.Context(), p)
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- r
+	}()
+	var run string
+	for run == "" {
+		list, err := h.runs.List(t.Context(), "", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list) > 0 && list[0].State == durable.Asleep {
+			run = list[0].Name
+		}
+	}
+	ticks <- time.Now().Add(time.Second)
+	if got := soon(t, c.passed, "where the run is"); got.ProgressToken != "mine" || got.Progress != 1 || got.Message != "run "+run+": asleep, waits for signals in approved" {
+		t.Errorf("got %+v", got)
+	}
+	if got := does[statusOutput](h.client(), "run_status", nil); len(got.Runs) != 1 || got.Runs[0].Waits != "signals in approved" {
+		t.Errorf("got %+v", got)
+	}
+	if _, err := h.runs.Signal(t.Context(), run, "approved", durable.Message{Data: []byte(`"yes"`)}); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-ended; r == nil || text(r) != "yes" && text(r) != `"yes"` {
+		t.Errorf("got %+v", r)
+	}
+}
