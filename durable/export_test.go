@@ -11,3 +11,10 @@ func SchemaAt(version int) sqlite.Schema {
 
 // Versions is how many versions the schema has.
 func Versions() int { return len(schema.Migrations) }
+
+// Active is how many runs this process works on.
+func (r *Runs) Active() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.active)
+}

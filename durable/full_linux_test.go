@@ -3,8 +3,10 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +21,8 @@ func TestFullDisk(t *testing.T) {
 	if !disktest.Mounts(t) {
 		return
 	}
-	s := &stored{dir: t.TempDir()}
+	failed := &failures{}
+	s := &stored{dir: t.TempDir(), options: []func(*durable.Options){func(o *durable.Options) { o.Logger = slog.New(failed) }}}
 	s.cacheDir, s.keyDir = cachetest.Dirs(t)
 	disktest.Mount(t, s.dir, "size=64m")
 	elsewhere := filepath.Join(t.TempDir(), "kv.db") // the disk of the bucket has room
@@ -74,9 +77,11 @@ func TestFullDisk(t *testing.T) {
 			<-time.After(time.Millisecond)
 		}
 		disktest.Fill(t, s.dir)
-		for was := -1; sum() != was; { // until nothing goes on
-			was = sum()
-			<-time.After(500 * time.Millisecond)
+		for failed.forget(); s.runs.Active() > 0 || !failed.heard(); { // until nothing goes on, and nothing can be taken
+			if sum() == 200*runs {
+				break
+			}
+			<-time.After(time.Millisecond)
 		}
 		if sum() < 200*runs {
 			stopped++
@@ -97,3 +102,23 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("the counters have %d, want %d", n, 200*runs)
 	}
 }
+
+// failures is a log that knows whether the process failed to write down that it works on runs, or to take some, since it forgot.
+type failures struct{ any atomic.Bool }
+
+func (f *failures) forget() { f.any.Store(false) }
+
+func (f *failures) heard() bool { return f.any.Load() }
+
+func (*failures) Enabled(context.Context, slog.Level) bool { return true }
+
+func (f *failures) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "runs are not kept" || r.Message == "runs cannot be taken" {
+		f.any.Store(true)
+	}
+	return nil
+}
+
+func (f *failures) WithAttrs([]slog.Attr) slog.Handler { return f }
+
+func (f *failures) WithGroup(string) slog.Handler { return f }

@@ -71,6 +71,7 @@ func TestOlderAttempt(t *testing.T) {
 
 // TestRetried says what is retried and what is not.
 func TestRetried(t *testing.T) {
+	w := &watch{}
 	always := durable.Retry{Attempts: 3, Delay: time.Millisecond, Factor: 1, On: durable.RetryOutcomes()}
 	for name, c := range map[string]struct {
 		f        func(context.Context, string) (string, error)
@@ -89,16 +90,28 @@ func TestRetried(t *testing.T) {
 				_ = durable.Sleep(ctx, 0)
 			}
 		}, retry: durable.Retry{Attempts: 2, Delay: time.Millisecond, On: []string{"limit"}}, attempts: 2, state: durable.Failed},
-		"deadline": {f: func(ctx context.Context, _ string) (string, error) { return "", durable.Sleep(ctx, time.Hour) }, retry: always, deadline: 50 * time.Millisecond, attempts: 1, state: durable.Failed},
+		"deadline": {f: func(ctx context.Context, _ string) (string, error) {
+			w.set(w.now().Add(time.Hour))
+			return "", durable.Sleep(ctx, time.Hour)
+		}, retry: always, deadline: time.Minute, attempts: 1, state: durable.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var calls atomic.Int32
-			runs := function(t, func(ctx context.Context, in string) (string, error) {
+			change := func(*durable.Options) {}
+			if name == "deadline" {
+				change = func(o *durable.Options) { o.Now = w.now }
+			}
+			runs := functions(t, t.TempDir(), map[string]durable.Function{"f": durable.Func(func(ctx context.Context, in string) (string, error) {
 				calls.Add(1)
 				if c.f != nil {
 					return c.f(ctx, in)
 				}
 				return "", errors.New("no")
+			})}, change)
+			t.Cleanup(func() {
+				if err := runs.Close(); err != nil {
+					t.Error(err)
+				}
 			})
 			r := result(t, runs, start(t, runs, durable.Spec{Input: []byte(`""`), Retry: c.retry, Deadline: c.deadline}))
 			if r.State != c.state || len(r.Attempts) != int(c.attempts)-1 || calls.Load() < c.attempts {
@@ -112,9 +125,22 @@ func TestRetried(t *testing.T) {
 	}
 }
 
+// watch is a wall clock that stands still unless it is set.
+type watch struct{ ms atomic.Int64 }
+
+func (w *watch) now() time.Time { return time.UnixMilli(w.ms.Load()) }
+
+func (w *watch) set(at time.Time) { w.ms.Store(at.UnixMilli()) }
+
 // TestRetryTimes waits between attempts without memory, and can be cancelled there.
 func TestRetryTimes(t *testing.T) {
-	runs := function(t, func(context.Context, string) (string, error) { return "", errors.New("no") })
+	w := &watch{}
+	runs := functions(t, t.TempDir(), map[string]durable.Function{"f": durable.Func(func(context.Context, string) (string, error) { return "", errors.New("no") })}, func(o *durable.Options) { o.Now = w.now })
+	t.Cleanup(func() {
+		if err := runs.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	for _, c := range []struct {
 		retry durable.Retry
 		want  time.Duration // after two attempts
@@ -135,10 +161,13 @@ func TestRetryTimes(t *testing.T) {
 				if r.State != durable.Asleep {
 					t.Errorf("it is %s", r.State)
 				}
-				if got := r.Wake.Sub(r.Attempts[1].Ended); got < c.want-5*time.Millisecond || got > c.want+200*time.Millisecond {
+				if got := r.Wake.Sub(w.now()); got != c.want {
 					t.Errorf("%+v: it waits for %v", c.retry, got)
 				}
 				break
+			}
+			if len(r.Attempts) == 1 && r.State == durable.Asleep {
+				w.set(r.Wake)
 			}
 			<-time.After(time.Millisecond)
 		}

@@ -56,6 +56,9 @@ func (systemClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 // pollable, like `subscribe`, returns a ready one. Any other, like `now` or `size`, ends the call with a [GrantError], because every
 // value would be untrue.
 //
+// What is used is the grant's, and not written down with a durable call. When the call goes on, give it the same grant, or in another process one with what is left
+// ([Grant.Usage]) and the same end.
+//
 // A Grant is safe for concurrent use and needs no closing.
 type Grant struct {
 	capability abi.Capability
