@@ -40,8 +40,8 @@ type Rememberer interface {
 // Lasting is a Go value behind a handle that a sleeping call can write down. The handle of a value that is neither Lasting, nor what an
 // operation that [Derives] returned, nor the binding itself keeps its call awake.
 type Lasting interface {
-	// Save returns what [Restorer.Restore] makes the value of again. It reports false if that is impossible as long as the value is in its present
-	// state.
+	// Save returns what [Restorer.Restore] makes the value of again. It reports false if the call must not sleep as long as the value is in its present
+	// state. A state that comes with false serves calls whose process ended.
 	Save() (state []byte, ok bool)
 }
 
@@ -142,4 +142,35 @@ func WithMailboxes(ctx context.Context, m Mailboxes) context.Context {
 func MailboxesOf(ctx context.Context) Mailboxes {
 	m, _ := ctx.Value(mailboxesKey{}).(Mailboxes)
 	return m
+}
+
+// Run is the run of a durable call. It is safe for concurrent use.
+type Run interface {
+	// Listen says that the call wants to know when somebody asks for its end. From now on it is not ended at once then: the mailbox [CancelMailbox] has a
+	// message, and the call some time for its own end.
+	Listen(ctx context.Context) error
+	// Stash keeps JSON of at most [MaxStash] bytes with the run, in place of what it kept before, for the operation [OnceOf]. Later attempts of the run
+	// have it too.
+	Stash(ctx context.Context, value []byte) error
+	// Stashed returns what the run keeps. It reports false if it keeps nothing.
+	Stashed(ctx context.Context) (value []byte, ok bool, err error)
+}
+
+// CancelMailbox is the mailbox of the message that a run is to end. It is no [IsMailbox].
+const CancelMailbox = ":cancel"
+
+// MaxStash is the most bytes of [Run.Stash].
+const MaxStash = 64 << 10
+
+type runKey struct{}
+
+// WithRun returns a context for the operations of a durable call. nil means that the call has no run.
+func WithRun(ctx context.Context, r Run) context.Context {
+	return context.WithValue(ctx, runKey{}, r)
+}
+
+// RunOf returns the run of the call whose operation ctx is. It returns nil if the call has none.
+func RunOf(ctx context.Context) Run {
+	r, _ := ctx.Value(runKey{}).(Run)
+	return r
 }

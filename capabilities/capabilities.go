@@ -12,6 +12,7 @@ import (
 	"github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities/runs"
 	"github.com/stilehost/stile/capabilities/sandbox"
 	"github.com/stilehost/stile/capabilities/signals"
 	"github.com/stilehost/stile/capabilities/tools"
@@ -35,4 +36,5 @@ var Builtin = capability.NewSet(
 	code.Kind,
 	tools.Kind,
 	signals.Kind,
+	&runs.Kind.Kind,
 )

@@ -93,6 +93,17 @@ func (j *journal) Commit(ctx context.Context) error {
 // errStopped is the fault of a journal whose call is over.
 var errStopped = errors.New("the call is over")
 
+// fail has an error end the call, and returns it.
+func (j *journal) fail(err error) error {
+	w := j.writer
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if j.fault == nil {
+		j.fault = err
+	}
+	return err
+}
+
 // stop ends a log, and returns once nothing of it is on its way to the disk. It returns the entries that were not written, or why the log failed.
 func (j *journal) stop() (rest []byte, fault error) {
 	w := j.writer

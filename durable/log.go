@@ -552,9 +552,11 @@ func (p *pages) read(ctx context.Context) (more bool, err error) {
 // [host.Options.Redact] takes out. They are not safe for a terminal or a page.
 type Shown struct {
 	Result
-	// Messages wait for the run. They come from outside. It is null, and Unread says why, if they cannot be read.
+	// Messages wait for the run. They come from outside. It is null, and Unread says why, if they cannot be read. So it is with the stash.
 	Messages []Received `json:"messages"`
 	Unread   string     `json:"unread,omitempty"`
+	// Stash is what it keeps for later attempts.
+	Stash json.RawMessage `json:"stash,omitempty"`
 }
 
 // Show returns a run for people. It fails with an *[UnknownError] if there is no such run.
@@ -563,9 +565,11 @@ func (r *Runs) Show(ctx context.Context, run string) (s Shown, err error) {
 		return s, err
 	}
 	messages, err := r.Messages(ctx, run)
-	if err != nil {
+	stash, lost := r.Stashed(ctx, run)
+	if err = cmp.Or(err, lost); err != nil {
 		s.Unread = string(r.redact([]byte(err.Error())))
 	}
+	s.Stash = r.redactJSON(stash)
 	s.Input, s.Output = r.redactJSON(s.Input), r.redactJSON(s.Output)
 	s.Reason = string(r.redact([]byte(s.Reason)))
 	s.Outcome = r.redactOutcome(s.Outcome)

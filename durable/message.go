@@ -159,8 +159,10 @@ func (r *Runs) deliver(ctx context.Context, c *sqlite.Conn, w row, mailbox strin
 			return false, err
 		}
 	}
-	if err := room(ctx, c, w, mailbox, len(m.Data)); err != nil {
-		return false, err
+	if abi.IsMailbox(mailbox) { // else nobody outside decides how many there are
+		if err := room(ctx, c, w, mailbox, len(m.Data)); err != nil {
+			return false, err
+		}
 	}
 	now := r.now().UnixMilli()
 	var data bytes.Buffer
@@ -205,7 +207,7 @@ func room(ctx context.Context, c *sqlite.Conn, w row, mailbox string, bytes int)
 	return nil
 }
 
-// Messages returns the messages that wait for a run, the oldest first. It fails with an *[UnknownError] if there is no such run.
+// Messages returns the messages of people and programs that wait for a run, the oldest first. It fails with an *[UnknownError] if there is no such run.
 func (r *Runs) Messages(ctx context.Context, run string) ([]Received, error) {
 	type one struct {
 		n       int64
@@ -226,7 +228,9 @@ func (r *Runs) Messages(ctx context.Context, run string) ([]Received, error) {
 			if err := found.Scan(&o.n, &o.mailbox, &o.body); err != nil {
 				return err
 			}
-			all = append(all, o)
+			if abi.IsMailbox(o.mailbox) {
+				all = append(all, o)
+			}
 		}
 		return nil
 	})

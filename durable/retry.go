@@ -97,8 +97,12 @@ func (r *Runs) again(ctx context.Context, c *sqlite.Conn, a *active, e ended, at
 	if err := r.keepAttempt(ctx, c, a.id, a.name, a.attempt, e, r.now()); err != nil {
 		return err
 	}
+	if _, err := c.Exec(ctx, `UPDATE run SET listens = 0 WHERE id = ?`, a.id); err != nil {
+		return err
+	}
 	a.attempt++
 	a.journal.operations = 0
+	a.listening.Store(false)
 	return r.lay(ctx, c, a, &host.AsleepError{Waits: waitUntil(at)})
 }
 
@@ -160,7 +164,7 @@ func (r *Runs) anew(ctx context.Context, c *sqlite.Conn, w row) error {
 		return err
 	}
 	now := r.now()
-	_, err = c.Exec(ctx, `UPDATE run SET state = ?, head = ?, crashes = 0, cancel = 0, reason = '', wake = NULL, changed = ?, deadline = ? WHERE id = ?`,
+	_, err = c.Exec(ctx, `UPDATE run SET state = ?, head = ?, crashes = 0, cancel = 0, listens = 0, grace = NULL, ends = NULL, reason = '', wake = NULL, changed = ?, deadline = ? WHERE id = ?`,
 		Ready, next, now.UnixMilli(), now.Add(cmp.Or(s.Lasts, DefaultDeadline)).UnixMilli(), w.id)
 	return err
 }

@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/lease"
 	"github.com/stilehost/stile/internal/printable"
@@ -507,6 +508,10 @@ func (w row) info(s spec) Info {
 	i := Info{
 		Name: w.name, Key: w.key.String, State: w.state, Created: timeOf(w.created), Changed: timeOf(w.changed), Deadline: timeOf(w.deadline), Reason: w.reason, Component: w.code,
 		Tool: s.Tool, Function: s.Function, Target: s.Target, Pinned: s.Pinned, Input: s.Input, Retry: s.Retry,
+		Cancelled: w.cancel && !w.state.Final(),
+	}
+	if w.ends.Valid && i.Cancelled {
+		i.Ends = timeOf(w.ends.Int64)
 	}
 	if w.wake.Valid && w.state == Asleep && w.wake.Int64 <= w.deadline {
 		i.Wake = timeOf(w.wake.Int64)
@@ -686,21 +691,43 @@ func (r *Runs) Result(ctx context.Context, name string) (result Result, err erro
 	return result, nil
 }
 
-// Cancel asks for the end of a run. A call that is running ends; a sleeping one goes on no more. It reports false if the run has already ended.
+// Grace is how long a run goes on that listens for its cancellation, by default.
+const Grace = 30 * time.Second
+
+// Cancel is [Runs.CancelWithin] with [Grace].
 func (r *Runs) Cancel(ctx context.Context, name string) (bool, error) {
-	asked := false
+	return r.CancelWithin(ctx, name, Grace)
+}
+
+// CancelWithin asks for the end of a run. A call that is running ends; a sleeping one goes on no more. A run that listens is told instead, and goes on for at
+// most so long to clean up: asleep or awake, from when a process tells it, and anew if that process ends. To ask again can shorten that, and 0 ends the run at once. However it
+// then ends, it was cancelled. It reports false if the run has already ended.
+func (r *Runs) CancelWithin(ctx context.Context, name string, grace time.Duration) (bool, error) {
+	asked, told := false, false
 	err := r.db.Update(ctx, func(c *sqlite.Conn) error {
 		w, err := findRun(ctx, c, name)
 		if err != nil || w.state.Final() && w.state != Parked {
 			return err
 		}
 		asked = true
-		if w.state == Running {
-			_, err := c.Exec(ctx, `UPDATE run SET cancel = 1 WHERE id = ?`, w.id)
+		if told = w.listens && grace > 0 && w.state != Parked; told {
+			if _, err := r.deliver(ctx, c, w, abi.CancelMailbox, Message{Data: json.RawMessage("null"), Key: "cancel"}); err != nil {
+				return err
+			}
+			const query = `UPDATE run SET cancel = 1, grace = min(ifnull(grace, ?1), ?1), ends = iif(state = 'running' OR ends IS NOT NULL, min(ifnull(ends, ?2), ?2), NULL),
+				state = iif(state = 'asleep', 'ready', state), wake = NULL WHERE id = ?3`
+			_, err = c.Exec(ctx, query, grace.Milliseconds(), r.now().Add(grace).UnixMilli(), w.id)
 			return err
 		}
-		return r.finish(ctx, c, w.name, Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: "the run was cancelled"}}, nil)
+		if w.state == Running {
+			_, err := c.Exec(ctx, `UPDATE run SET cancel = 1, listens = 0 WHERE id = ?`, w.id)
+			return err
+		}
+		return r.finish(ctx, c, w.name, Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: errCancelled.Error()}}, nil)
 	})
+	if err == nil && told {
+		r.announce(watched{name, abi.CancelMailbox})
+	}
 	r.tell(name)
 	r.wake()
 	return asked, err
@@ -738,6 +765,11 @@ func (r *Runs) finish(ctx context.Context, c *sqlite.Conn, name string, s State,
 	}
 	if err := forgetMessages(ctx, c, w.id); err != nil {
 		return err
+	}
+	if s == Done { // others can be retried
+		if err := forgetStash(ctx, c, w.id); err != nil {
+			return err
+		}
 	}
 	_, err = c.Exec(ctx, `DELETE FROM snapshot WHERE run = ?`, w.id)
 	return err

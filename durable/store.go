@@ -103,6 +103,15 @@ CREATE INDEX run_schedule ON run (schedule, state, id) WHERE schedule IS NOT NUL
 `, `
 -- The last operations of a run before its log was cut, as text for people.
 CREATE TABLE history (run INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+`, `
+-- A run that listens is not ended at once when somebody asks for its end. grace is how many milliseconds it then has, from when a process tells it, and ends is when these are
+-- over: null if no process has told it yet.
+ALTER TABLE run ADD COLUMN listens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN grace INTEGER;
+ALTER TABLE run ADD COLUMN ends INTEGER;
+
+-- What runs keep for later attempts, and the operation that wrote it.
+CREATE TABLE stash (run INTEGER PRIMARY KEY, operation INTEGER NOT NULL, body BLOB NOT NULL) STRICT;
 `}}
 
 // State says where a run is.
@@ -138,6 +147,10 @@ type Info struct {
 	Deadline time.Time `json:"deadline"`
 	// Wake is when a sleeping run goes on. It is zero if no time makes it.
 	Wake time.Time `json:"wake,omitzero"`
+	// Ends is when a run that was cancelled, and cleans up, is ended. It is zero if no process has told it yet.
+	Ends time.Time `json:"ends,omitzero"`
+	// Cancelled says that somebody has asked for its end, and that it has not ended yet.
+	Cancelled bool `json:"cancelled,omitempty"`
 	// Reason says why a run is parked.
 	Reason string `json:"reason,omitempty"`
 	// Retry says whether it begins again when it fails.
@@ -173,7 +186,8 @@ type row struct {
 	created, changed, deadline int64
 	owner                      sql.NullString
 	fence, crashes             int64
-	cancel                     bool
+	cancel, listens            bool
+	ends                       sql.NullInt64
 	code                       string
 	function                   sql.NullString
 	spec                       []byte
@@ -184,10 +198,10 @@ type row struct {
 	parts *parts // of a run that was taken, if they were read with it
 }
 
-const rowColumns = `id, name, key, state, wake, created, changed, deadline, owner, fence, crashes, cancel, code, function, spec, batches, head, reason`
+const rowColumns = `id, name, key, state, wake, created, changed, deadline, owner, fence, crashes, cancel, listens, ends, code, function, spec, batches, head, reason`
 
 func (r *row) fields() []any {
-	return []any{&r.id, &r.name, &r.key, &r.state, &r.wake, &r.created, &r.changed, &r.deadline, &r.owner, &r.fence, &r.crashes, &r.cancel, &r.code, &r.function, &r.spec, &r.batches, &r.head, &r.reason}
+	return []any{&r.id, &r.name, &r.key, &r.state, &r.wake, &r.created, &r.changed, &r.deadline, &r.owner, &r.fence, &r.crashes, &r.cancel, &r.listens, &r.ends, &r.code, &r.function, &r.spec, &r.batches, &r.head, &r.reason}
 }
 
 func findRun(ctx context.Context, c *sqlite.Conn, name string) (r row, err error) {

@@ -76,7 +76,8 @@ func (r *Runs) removeOld(ctx context.Context) error {
 func (r *Runs) old(ctx context.Context) (old []int64, err error) {
 	err = r.db.Read(ctx, func(c *sqlite.Conn) error {
 		kept, bytes := 0, int64(0)
-		const query = `SELECT id, length(spec) + ifnull((SELECT length(body) FROM outcome WHERE run = id), 0) + ifnull((SELECT length(body) FROM history WHERE run = id), 0) FROM run
+		const query = `SELECT id, length(spec) + ifnull((SELECT length(body) FROM outcome WHERE run = id), 0) + ifnull((SELECT length(body) FROM history WHERE run = id), 0)
+			+ ifnull((SELECT length(body) FROM stash WHERE run = id), 0) FROM run
 			WHERE state IN ('done', 'failed', 'cancelled') ORDER BY changed DESC, id DESC`
 		for one, err := range c.Rows(ctx, query) {
 			if err != nil {
@@ -101,6 +102,9 @@ func (r *Runs) old(ctx context.Context) (old []int64, err error) {
 // forget deletes a run.
 func forget(ctx context.Context, c *sqlite.Conn, id int64) error {
 	if err := forgetMessages(ctx, c, id); err != nil {
+		return err
+	}
+	if err := forgetStash(ctx, c, id); err != nil {
 		return err
 	}
 	for _, query := range []string{`DELETE FROM run WHERE id = ?`, `DELETE FROM snapshot WHERE run = ?`, `DELETE FROM outcome WHERE run = ?`, `DELETE FROM log WHERE run = ?`, `DELETE FROM attempt WHERE run = ?`, `DELETE FROM history WHERE run = ?`} {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/stilehost/stile/abi"
@@ -31,6 +32,8 @@ type active struct {
 	function bool // of Go code
 	retry    Retry
 	cancel   context.CancelCauseFunc
+
+	listening atomic.Bool // it is written down
 }
 
 // cutting is the log of the run, whose call is over, with the entries that are not in it.
@@ -88,6 +91,9 @@ func (r *Runs) Drain(ctx context.Context) {
 
 // errCancelled ends the call of a run that somebody cancelled.
 var errCancelled = errors.New("the run was cancelled")
+
+// errGrace ends the call of a run that was told, and has not ended by itself.
+var errGrace = fmt.Errorf("%w, and did not end by itself in the time that it had for that", errCancelled)
 
 // errLate ends the call of a run that is out of time.
 var errLate = errors.New("the run has reached its deadline")
@@ -157,7 +163,7 @@ func (r *Runs) beat() error {
 	}
 	return r.db.Update(ctx, func(c *sqlite.Conn) error {
 		for id, h := range left {
-			if _, err := c.Exec(ctx, `UPDATE run SET state = 'ready', owner = NULL WHERE id = ? AND owner = ? AND fence = ?`, id, r.owner, h.fence); err != nil {
+			if _, err := c.Exec(ctx, `UPDATE run SET state = 'ready', owner = NULL, ends = NULL WHERE id = ? AND owner = ? AND fence = ?`, id, r.owner, h.fence); err != nil {
 				return err
 			}
 		}
@@ -173,7 +179,7 @@ func (r *Runs) beat() error {
 			if err != nil {
 				return err
 			}
-			if _, err := c.Exec(ctx, `UPDATE run SET state = 'ready', owner = NULL, fence = fence + 1, crashes = crashes + 1 WHERE owner = ?`, name); err != nil {
+			if _, err := c.Exec(ctx, `UPDATE run SET state = 'ready', owner = NULL, fence = fence + 1, crashes = crashes + 1, ends = NULL WHERE owner = ?`, name); err != nil {
 				return err
 			}
 		}
@@ -206,20 +212,21 @@ func (r *Runs) live(ctx context.Context, c *sqlite.Conn, boot string, up time.Du
 // held is what the file says of a run that belongs to this process.
 type held struct {
 	fence, deadline int64
-	cancel          bool
+	cancel, listens bool
+	ends            sql.NullInt64
 }
 
 // own returns the runs that belong to this process, by id.
 func (r *Runs) own() (own map[int64]held, err error) {
 	own = map[int64]held{}
 	err = r.db.Read(r.ctx, func(c *sqlite.Conn) error {
-		for one, err := range c.Rows(r.ctx, `SELECT id, fence, deadline, cancel FROM run WHERE owner = ?`, r.owner) {
+		for one, err := range c.Rows(r.ctx, `SELECT id, fence, deadline, cancel, listens, ends FROM run WHERE owner = ?`, r.owner) {
 			if err != nil {
 				return err
 			}
 			var id int64
 			var h held
-			if err := one.Scan(&id, &h.fence, &h.deadline, &h.cancel); err != nil {
+			if err := one.Scan(&id, &h.fence, &h.deadline, &h.cancel, &h.listens, &h.ends); err != nil {
 				return err
 			}
 			own[id] = h
@@ -347,8 +354,8 @@ func (r *Runs) takeReady(ctx context.Context, c *sqlite.Conn, ids []int64, now t
 	}
 	for _, id := range ids {
 		var w row
-		err := c.Row(ctx, `UPDATE run SET state = 'running', owner = ?, fence = fence + 1, wake = NULL
-			WHERE id = ? AND (state = 'ready' OR state = 'asleep' AND wake <= ?) RETURNING `+rowColumns, r.owner, id, now.Add(lead).UnixMilli()).Scan(w.fields()...)
+		err := c.Row(ctx, `UPDATE run SET state = 'running', owner = ?, fence = fence + 1, wake = NULL, ends = ifnull(ends, ? + grace)
+			WHERE id = ? AND (state = 'ready' OR state = 'asleep' AND wake <= ?) RETURNING `+rowColumns, r.owner, r.now().UnixMilli(), id, now.Add(lead).UnixMilli()).Scan(w.fields()...)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue // another process has it
 		}
@@ -446,8 +453,10 @@ func (r *Runs) look(mine []*active, now time.Time) error {
 		case end == nil: // it has not begun
 		case !ok || h.fence != a.fence:
 			end(&LostError{a.name})
-		case h.cancel:
+		case h.cancel && !h.listens:
 			end(errCancelled)
+		case h.ends.Valid && now.After(timeOf(h.ends.Int64)):
+			end(errGrace)
 		case now.After(timeOf(h.deadline)):
 			end(errLate)
 		}
@@ -477,9 +486,14 @@ func (r *Runs) begin(a *active, w row) {
 		done(host.Result{}, &parkError{fmt.Sprintf("%d processes ended while it ran; retry it once that is mended", w.crashes)})
 		return
 	}
-	if w.cancel {
+	if w.cancel && !w.listens {
 		cancel(errCancelled)
 		done(host.Result{}, errCancelled)
+		return
+	}
+	if w.ends.Valid && r.now().After(timeOf(w.ends.Int64)) {
+		cancel(errGrace)
+		done(host.Result{}, errGrace)
 		return
 	}
 	if r.now().After(timeOf(w.deadline)) {
@@ -503,7 +517,7 @@ func (r *Runs) begin(a *active, w row) {
 		component, authority, err = r.prepare(ctx, w, s)
 	}
 	if err == nil {
-		authority.Request.Durable = &host.Durable{Run: w.name, Secret: r.secret, First: firstOf(a.attempt), Journal: a.journal, Mailboxes: mailboxes{a}, Idle: r.o.Idle, State: state, Log: entries}
+		authority.Request.Durable = &host.Durable{Run: w.name, Secret: r.secret, First: firstOf(a.attempt), Journal: a.journal, Mailboxes: mailboxes{a}, Control: control{a}, Idle: r.o.Idle, State: state, Log: entries}
 		r.all.Add(1)
 		under := authority.Context
 		if under == nil {
@@ -673,7 +687,7 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 	case errors.As(err, &wait):
 		write = func(c *sqlite.Conn) error { return r.sleep(ctx, c, a, []abi.Wait{wait.Wait}) }
 	case errors.Is(cause, errCancelled):
-		write = finish(Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: errCancelled.Error()}})
+		write = finish(Cancelled, cancelledWith(result, err, cause)) // as its row says
 	case errors.Is(cause, errLate):
 		write = finish(Failed, ended{Outcome: host.Outcome{Kind: "limit", Limit: "deadline", Value: timeOf(w.deadline).Format(time.RFC3339), Message: errLate.Error()}})
 	case errors.As(err, &failed):
@@ -697,21 +711,46 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 	if asleep != nil { // nobody has seen a result: if that is lost, the log is still there
 		update = r.db.UpdateSoon
 	}
-	held := false
-	wrong := update(ctx, func(c *sqlite.Conn) (err error) {
-		held, err = a.hold(ctx, c, `UPDATE run SET crashes = 0 WHERE id = ? AND owner = ? AND fence = ?`)
-		if err != nil || !held {
-			return err
+	held, cancelled, sleeps := false, false, asleep != nil || wait != nil
+	wrong := update(ctx, func(c *sqlite.Conn) (wrong error) {
+		held, wrong = a.hold(ctx, c, `UPDATE run SET crashes = 0 WHERE id = ? AND owner = ? AND fence = ?`)
+		if wrong != nil || !held {
+			return wrong
 		}
-		return write(c)
+		if !sleeps { // a run that was cancelled has no other end
+			if wrong := c.Row(ctx, `SELECT cancel FROM run WHERE id = ?`, a.id).Scan(&cancelled); wrong != nil {
+				return wrong
+			}
+		}
+		if !cancelled {
+			return write(c)
+		}
+		return r.finish(ctx, c, a.name, Cancelled, cancelledWith(result, err, cause), rest)
 	})
 	switch {
 	case wrong != nil:
 		r.log.Error("what became of a run is not written down", "run", a.name, "error", wrong)
 		r.release(ctx, a, wrong)
-	case held && over && tell != nil:
+	case held && (over || cancelled) && tell != nil:
+		if cancelled {
+			result.Output, err = nil, context.Canceled
+		}
 		tell(result, err)
 	}
+}
+
+// cancelledWith describes the end of a run that somebody cancelled, and whose call ended with err.
+func cancelledWith(result host.Result, err, cause error) ended {
+	e := ended{Outcome: host.Outcome{Kind: "cancelled", Message: errCancelled.Error()}, Usage: result.Usage}
+	guest, failed := errors.AsType[*host.GuestError](err)
+	switch {
+	case errors.Is(cause, errCancelled):
+		e.Outcome.Message = cause.Error()
+	case failed && guest.Failure.Name == "AbortError", err == nil:
+	default:
+		e.Outcome.Message += "; its clean-up ended with " + printable.Short(host.OutcomeOf(err).String(), 4<<10)
+	}
+	return e
 }
 
 // lay writes down a run that sleeps. Its log is not needed any more.
@@ -747,7 +786,8 @@ func (r *Runs) sleep(ctx context.Context, c *sqlite.Conn, a *active, waits []abi
 	if err != nil {
 		return err
 	}
-	const query = `UPDATE run SET state = iif(? OR cancel, 'ready', 'asleep'), owner = NULL, wake = min(ifnull(?, deadline + 1), deadline + 1), changed = ? WHERE id = ?`
+	const query = `UPDATE run SET state = iif(? OR cancel AND NOT listens, 'ready', 'asleep'), owner = NULL, wake = min(ifnull(?, deadline + 1), deadline + 1, ifnull(ends, deadline) + 1), changed = ?
+		WHERE id = ?`
 	_, err = c.Exec(ctx, query, has, wake, r.now().UnixMilli(), a.id) // what it waits for may have come between its last look and now
 	return err
 }
@@ -756,7 +796,7 @@ func (r *Runs) sleep(ctx context.Context, c *sqlite.Conn, a *active, waits []abi
 func (r *Runs) release(ctx context.Context, a *active, why error) {
 	r.log.Info("a run is left to be continued", "run", a.name, "error", why)
 	err := r.db.Update(ctx, func(c *sqlite.Conn) error {
-		_, err := a.hold(ctx, c, `UPDATE run SET state = 'ready', owner = NULL WHERE id = ? AND owner = ? AND fence = ?`)
+		_, err := a.hold(ctx, c, `UPDATE run SET state = 'ready', owner = NULL, ends = NULL WHERE id = ? AND owner = ? AND fence = ?`)
 		return err
 	})
 	if err != nil {

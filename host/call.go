@@ -155,10 +155,10 @@ func (c *call) begin(r *running) error {
 	outer := c.frame.outer
 	switch d := request.Durable; {
 	case d != nil:
-		ctx = abi.WithMailboxes(ctx, d.Mailboxes)
+		ctx = abi.WithRun(abi.WithMailboxes(ctx, d.Mailboxes), d.Control)
 	case outer != nil: // a durable call may have started it, with the name of one operation for all of this call's
 		if _, durable := abi.OnceOf(ctx); durable {
-			ctx = abi.WithMailboxes(abi.WithOnce(ctx, abi.Once{}), nil)
+			ctx = abi.WithRun(abi.WithMailboxes(abi.WithOnce(ctx, abi.Once{}), nil), nil)
 		}
 	}
 	c.context = callContext{abi.Operations{Context: ctx, Room: c.room, Work: c.frame.work, Outermost: outer == nil}, c.frame}

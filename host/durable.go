@@ -26,6 +26,8 @@ type Durable struct {
 	Log [][]byte
 	// Mailboxes are what [abi.MailboxesOf] returns to capabilities. Default: the call has none.
 	Mailboxes abi.Mailboxes
+	// Control is what [abi.RunOf] returns to capabilities. Default: they see no run.
+	Control abi.Run
 	// Idle is how long a call waits before it sleeps, if it can. It sleeps earlier if less than a quarter of [Options.PackedMemory] is free. Zero means
 	// that it never sleeps.
 	Idle time.Duration

@@ -88,7 +88,7 @@ func (*goesOnError) Error() string { return "the run goes on" }
 // result tells a model that the run goes on, and what to do.
 func (g *goesOnError) result() (*sdk.CallToolResult, error) {
 	s := runState{Run: g.run.Name, State: string(g.run.State)}
-	s.next()
+	s.next(g.run)
 	text, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
@@ -97,14 +97,16 @@ func (g *goesOnError) result() (*sdk.CallToolResult, error) {
 }
 
 // next says what to do about a run.
-func (s *runState) next() {
-	switch durable.State(s.State) {
-	case durable.Parked:
+func (s *runState) next(run durable.Info) {
+	switch state := durable.State(s.State); {
+	case state == durable.Parked:
 		s.Next = "It cannot go on. Tell your user: stile runs show " + s.Run + " says why."
-	case durable.Done, durable.Failed:
+	case state == durable.Done, state == durable.Failed:
 		s.Next = runResultTool + " returns its result."
-	case durable.Cancelled:
+	case state == durable.Cancelled:
 		s.Next = "It was ended."
+	case run.Cancelled:
+		s.Next = "It was told to end, and cleans up. Do not wait for it."
 	default:
 		s.Next = "It goes on without you, so do not call the tool again. " + runResultTool + " waits for its result, " + runCancelTool + " ends it."
 	}
@@ -206,7 +208,7 @@ func (e *endpoint) state(ctx context.Context, run durable.Info) runState {
 			s.Waits = waitsFor(now)
 		}
 	}
-	s.next()
+	s.next(run)
 	return s
 }
 
@@ -235,7 +237,7 @@ func (e *endpoint) offerRuns(durable bool) {
 			hints{readOnly: true}, (*request).runStatus)
 		add[resultInput, plain](e, runResultTool, "Result of a run", "Returns what the tool of a run returned, or its error. If the run has not ended, it waits up to so many seconds, and then answers {run, state}.",
 			hints{readOnly: true}, (*request).runResult)
-		add[runInput, cancelOutput](e, runCancelTool, "End a run", "Ends a run. What it has done stays done.", hints{destructive: true}, (*request).runCancel)
+		add[runInput, cancelOutput](e, runCancelTool, "End a run", "Ends a run. What it has done stays done. Its tool may take some seconds to clean up.", hints{destructive: true}, (*request).runCancel)
 	default:
 		e.sdk.RemoveTools(runTools...)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/stilehost/stile/capabilities/clock"
 	httpcap "github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities/runs"
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/host"
 )
@@ -448,5 +449,19 @@ func TestDurableFiles(t *testing.T) {
 		if !killed {
 			break
 		}
+	}
+}
+
+// TestRunsNotDurable uses what only a run has in a call that is not durable.
+func TestRunsNotDurable(t *testing.T) {
+	t.Parallel()
+	_, tools := newToolchain(t, host.Options{})
+	c := build(t, tools, tool(``, `
+		const { cancelled } = env.run, codes: string[] = [];
+		for (const what of [() => env.run.stash(1), () => env.run.recover()]) await what().catch((e: any) => codes.push(e.code));
+		return [cancelled instanceof AbortSignal, cancelled === env.run.cancelled, cancelled.aborted, await env.run.keepAwake(Promise.resolve(7)), ...codes];`))
+	out, err := c.Call(t.Context(), "t", nil, host.Env{"run": new(runs.Control)})
+	if want := `[true,true,false,7,"unavailable","unavailable"]`; err != nil || string(out) != want {
+		t.Errorf("got %s, %v", out, err)
 	}
 }

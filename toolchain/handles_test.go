@@ -26,6 +26,7 @@ import (
 	httpcap "github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
 	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities/runs"
 	"github.com/stilehost/stile/capabilities/sandbox"
 	"github.com/stilehost/stile/capabilities/signals"
 	"github.com/stilehost/stile/capabilities/tools"
@@ -125,6 +126,8 @@ var helds = []held{
 		resource: "code.pending", what: "a run of `code`", open: `const called = env.code.execute("slow");`, use: `await env.web.fetch(input.url + "/release"); return (await called).result === 1;`,
 		done: `await env.web.fetch(input.url + "/release").then(r => r.text()); await called;`,
 	},
+	{resource: "runs.control", sleeps: true, open: `const { cancelled } = env.run;`, use: `return !cancelled.aborted && cancelled === env.run.cancelled;`},
+	{resource: "runs.awake", what: "a promise in `keepAwake`, until it is settled", open: `let end; const kept = env.run.keepAwake(new Promise(r => end = r));`, use: `end(7); return await kept === 7;`, done: `end(7); await kept;`},
 	{
 		resource: "compression.codec", what: "a `CompressionStream` or `DecompressionStream`, until its end", open: `const packing = new CompressionStream("gzip"); const writer = packing.writable.getWriter(); const packed = new Response(packing.readable).bytes(); await writer.write(new Uint8Array(600_000));`,
 		use:  `await writer.close(); return (await packed).length > 10;`,
@@ -262,7 +265,7 @@ func TestHeld(t *testing.T) {
 	env := func(ahead time.Duration) host.Env {
 		now := func() time.Time { return time.Now().Add(ahead) }
 		e := host.Env{
-			"web": web, "files": files.Workspace("w"), "store": buckets.Bucket("b"), "clock": clock.By(now), "mail": &signals.Mailboxes{Now: now}, "random": random.System(),
+			"web": web, "files": files.Workspace("w"), "store": buckets.Bucket("b"), "clock": clock.By(now), "mail": &signals.Mailboxes{Now: now}, "run": new(runs.Control), "random": random.System(),
 			"console": console.To(func(console.Level, string) {}), "blobs": blob.NewStore(blob.StoreOptions{}), "tools": box, "code": runner, "page": pages, "shop": &own{},
 		}
 		if runtime.GOOS == "linux" {
@@ -295,7 +298,7 @@ func TestHeld(t *testing.T) {
 	}
 	try := func(t *testing.T, row int, sleeps bool) {
 		t.Helper()
-		d := host.Durable{Run: fmt.Sprint("r", row), Idle: time.Millisecond, Mailboxes: &noMail{}, Journal: &logged{kill: 1 << 30}}
+		d := host.Durable{Run: fmt.Sprint("r", row), Idle: time.Millisecond, Mailboxes: &noMail{}, Control: noRun{}, Journal: &logged{kill: 1 << 30}}
 		r := host.Request{Tool: "t", Input: fmt.Appendf(nil, `{"row":%d,"url":%q}`, row, server.URL), Env: env(0), Durable: &d, Limits: host.Limits{Wall: 20 * time.Second}}
 		result, err := hosts[0].Do(ctx, r)
 		slept := false
@@ -340,3 +343,12 @@ func (*noMail) Take(context.Context, string) (m abi.Message, ok bool, err error)
 func (*noMail) Watch(context.Context, string, func()) (stop func(), err error) { return func() {}, nil }
 
 func (*noMail) Address(context.Context, string) (string, error) { return "", abi.ErrUnavailable }
+
+// noRun is a run that keeps nothing.
+type noRun struct{}
+
+func (noRun) Listen(context.Context) error { return nil }
+
+func (noRun) Stash(context.Context, []byte) error { return abi.ErrUnavailable }
+
+func (noRun) Stashed(context.Context) (value []byte, ok bool, err error) { return nil, false, nil }

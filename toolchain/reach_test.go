@@ -18,6 +18,7 @@ import (
 	"github.com/stilehost/stile/capabilities/console"
 	httpcap "github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/random"
+	"github.com/stilehost/stile/capabilities/runs"
 	"github.com/stilehost/stile/capabilities/sandbox"
 	"github.com/stilehost/stile/capabilities/signals"
 	"github.com/stilehost/stile/capability/double"
@@ -153,6 +154,10 @@ var uses = map[string]string{
 	"stileCodec":      `(globalThis as any)[Symbol.for("stileCodec")](false, "gzip", 6).step(new Uint8Array(1))`,
 	"m.receive":       `await env.m.receive("a")`,
 	"m.url":           `await env.m.url("a")`,
+	"d.cancelled":     `env.d.cancelled`,
+	"d.keepAwake":     `await env.d.keepAwake(1)`,
+	"d.stash":         `await env.d.stash(1)`,
+	"d.recover":       `await env.d.recover()`,
 	"async":           `void (async () => { throw 1; })()`,
 	"Promise":         `void Promise.reject(1)`,
 }
@@ -200,6 +205,11 @@ export default extension({ tools: {
 	}
 
 	env["m"], err = signals.Rights{}.Double(t.Context(), &double.Test{Clock: double.NewClock()}, []byte(`{"a": [1]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	env["d"], err = runs.Kind.On().Double(t.Context(), &double.Test{Clock: double.NewClock()}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

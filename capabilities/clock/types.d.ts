@@ -7,7 +7,7 @@ export interface Clock {
   /**
    * Waits for a time in milliseconds, or a text of one number and one unit (ms, s, min, h, d, w, or the whole word): "90 s", "3 days". Or waits until a Date, or
    * a text of ISO 8601 with its time zone, "2026-12-24T18:00:00+01:00". What is over ends at once. Throws a RangeError for any other text, and for more than 291
-   * years. A durable call sleeps meanwhile, and wakes by the machine's clock.
+   * years. A durable call sleeps meanwhile, and wakes by the machine's clock. If `signal` aborts, throws the signal's reason.
    */
-  sleep(until: number | string | Date): Promise<void>;
+  sleep(until: number | string | Date, options?: { signal?: AbortSignal }): Promise<void>;
 }

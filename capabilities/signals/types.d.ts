@@ -2,11 +2,11 @@
 export interface Signals {
   /**
    * Waits for the next message in a mailbox, and takes it: no other `receive` gets it. A message that came earlier is there at once. Throws a
-   * CapabilityError with the code "unavailable" if the call is not durable.
+   * CapabilityError with the code "unavailable" if the call is not durable. If `signal` aborts, it takes no message and throws the signal's reason.
    */
-  receive<T = unknown>(mailbox: string): Promise<Signal<T>>;
+  receive<T = unknown>(mailbox: string, options?: { timeout?: undefined; signal?: AbortSignal }): Promise<Signal<T>>;
   /** Waits at most `timeout`: milliseconds, or a text like "3 days". Then the result is undefined. */
-  receive<T = unknown>(mailbox: string, options: { timeout?: number | string }): Promise<Signal<T> | undefined>;
+  receive<T = unknown>(mailbox: string, options: { timeout?: number | string; signal?: AbortSignal }): Promise<Signal<T> | undefined>;
   /**
    * The address of a mailbox: who has it can POST messages, as JSON of at most 64 KiB, until the call ends. A mailbox has one address. The manifest asks for it
    * with `"signals": { "reachable": true }`.

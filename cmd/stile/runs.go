@@ -155,6 +155,13 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 		if !r.Wake.IsZero() {
 			rows = append(rows, []string{"goes on", r.Wake.Local().Format(time.DateTime)})
 		}
+		if r.Cancelled && !r.State.Final() {
+			text := "once a process tells it, it may clean up"
+			if !r.Ends.IsZero() {
+				text = "it may clean up until " + r.Ends.Local().Format(time.DateTime)
+			}
+			rows = append(rows, []string{"cancelled", text})
+		}
 		if r.Reason != "" {
 			rows = append(rows, []string{"parked because", printable.OneLine(r.Reason)})
 		}
@@ -178,6 +185,9 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 		}
 		if more := len(messages) - maxShownMessages; more > 0 {
 			rows = append(rows, []string{"messages", fmt.Sprintf("%d more; --json has them", more)})
+		}
+		if r.Stash != nil {
+			rows = append(rows, []string{"stash", line(string(r.Stash), 2000)})
 		}
 		rows = append(rows, []string{"input", line(string(r.Input), 2000)})
 		switch {
@@ -301,20 +311,46 @@ func (c *runsWork) Run(ctx context.Context, s *streams) error {
 	})
 }
 
-type runsCancel struct{ runArg }
+type runsCancel struct {
+	runArg
+	Grace time.Duration `default:"30s" placeholder:"DURATION" help:"How long the run may go on to clean up, if its tool asks for that. Default: ${default}."`
+	Now   bool          `help:"End it at once."`
+}
 
 // Help implements kong.HelpProvider.
 func (*runsCancel) Help() string {
-	return `A run that is under way ends within a second. A sleeping one does not wake.
+	return `A run that is under way ends within a second. A sleeping one does not wake. But a run whose tool has read env.NAME.cancelled of its binding runs is told, awake or asleep, and may clean up for a while. Then it ends as cancelled, whatever it returns.
 
 Examples:
 
-    stile runs cancel 5x7kq2n4m3aaq2ci`
+    stile runs cancel 5x7kq2n4m3aaq2ci
+    stile runs cancel 5x7kq2n4m3aaq2ci --grace 5m
+    stile runs cancel 5x7kq2n4m3aaq2ci --now`
 }
 
 // Run implements the command.
 func (c *runsCancel) Run(ctx context.Context, s *streams) error {
-	return changeRun(ctx, s, c.Name, (*durable.Runs).Cancel, "Cancelled.", "it has ended already")
+	if c.Grace < 0 {
+		return usagef("--grace: %v is less than nothing", c.Grace)
+	}
+	if c.Now {
+		c.Grace = 0
+	}
+	return withRuns(ctx, s, func(runs *durable.Runs) error {
+		asked, err := runs.CancelWithin(ctx, c.Name, c.Grace)
+		if err == nil && !asked {
+			err = usagef("run %s: it has ended already", printable.Text(c.Name))
+		}
+		if err != nil {
+			return err
+		}
+		text := "Cancelled."
+		if run, err := runs.Get(ctx, c.Name); err == nil && !run.State.Final() && !c.Now {
+			text = fmt.Sprintf("It is told to end. If its tool cleans up, it has %v for that.", c.Grace)
+		}
+		_, err = fmt.Fprintln(s.out, text)
+		return err
+	})
 }
 
 type runsRetry struct{ runArg }

@@ -563,6 +563,37 @@ bool stile_env_random(stile_env self, stile_string name, stile_random *out, stil
 // Gives a binding of this name to what runs with this env. The handle is gone afterwards.
 bool stile_env_put_random(stile_env self, stile_string name, stile_random random, stile_error *error);
 
+// The run of this call. If the call is not durable, all but `keep-awake` fails with `unavailable`.
+typedef struct { uint32_t handle; } stile_runs_control;
+
+// Gives the handle up. The end of a call drops all that are left.
+void stile_runs_control_drop(stile_runs_control self);
+
+// Keeps the call from sleeping.
+typedef struct { uint32_t handle; } stile_runs_awake;
+
+// Gives the handle up. The end of a call drops all that are left.
+void stile_runs_awake_drop(stile_runs_awake self);
+
+// Ready once somebody has asked for the end of the run. From this call on, the run is not ended at once then, but has some time for
+// its own end.
+bool stile_runs_control_cancelled(stile_runs_control self, stile_pollable *out, stile_error *error);
+
+// Keeps the call from sleeping until the handle is dropped.
+stile_runs_awake stile_runs_control_keep_awake(stile_runs_control self);
+
+// Keeps JSON of at most 64 KiB with the run, in place of what it kept before. Later attempts of the run have it too.
+bool stile_runs_control_stash(stile_runs_control self, stile_string value, stile_error *error);
+
+// What the run keeps. None if it keeps nothing.
+bool stile_runs_control_recover(stile_runs_control self, stile_option_string *out, stile_error *error);
+
+// The binding of this name, which must be of stile:capability/runs.
+bool stile_env_runs(stile_env self, stile_string name, stile_runs_control *out, stile_error *error);
+
+// Gives a binding of this name to what runs with this env. The handle is gone afterwards.
+bool stile_env_put_runs(stile_env self, stile_string name, stile_runs_control control, stile_error *error);
+
 enum {
   STILE_WORKSPACE_KIND_FILE,
   STILE_WORKSPACE_KIND_DIRECTORY,

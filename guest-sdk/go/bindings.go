@@ -2603,6 +2603,164 @@ func (r *Env) PutRandom(name string, random *Random) (err error) {
 	return
 }
 
+// The run of this call. If the call is not durable, all but `keep-awake` fails with `unavailable`.
+type RunsControl struct{ handle uint32 }
+
+//go:wasmimport stile:capability/runs@0.1.0 [resource-drop]control
+func dropRunsControl(handle uint32)
+
+// Drop gives the handle up. A handle that was passed on is gone already.
+func (r *RunsControl) Drop() {
+	if r.handle != 0 {
+		dropRunsControl(r.handle)
+		r.handle = 0
+	}
+}
+
+// Keeps the call from sleeping.
+type RunsAwake struct{ handle uint32 }
+
+//go:wasmimport stile:capability/runs@0.1.0 [resource-drop]awake
+func dropRunsAwake(handle uint32)
+
+// Drop gives the handle up. A handle that was passed on is gone already.
+func (r *RunsAwake) Drop() {
+	if r.handle != 0 {
+		dropRunsAwake(r.handle)
+		r.handle = 0
+	}
+}
+
+//go:wasmimport stile:capability/runs@0.1.0 [method]control.cancelled
+func import85(f0 uint32, f1 uint32)
+
+// Ready once somebody has asked for the end of the run. From this call on, the run is not ended at once then, but has some time for
+// its own end.
+func (r *RunsControl) Cancelled() (out *Pollable, err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	f0 = uint32(r.handle)
+	o := c.area(48)
+	f1 = c.keep(o)
+	import85(f0, f1)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	out = &Pollable{*(*uint32)(unsafe.Add(o, 8))}
+	return
+}
+
+//go:wasmimport stile:capability/runs@0.1.0 [method]control.keep-awake
+func import86(f0 uint32) uint32
+
+// Keeps the call from sleeping until the handle is dropped.
+func (r *RunsControl) KeepAwake() *RunsAwake {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	f0 = uint32(r.handle)
+	return &RunsAwake{import86(f0)}
+}
+
+//go:wasmimport stile:capability/runs@0.1.0 [method]control.stash
+func import87(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+
+// Keeps JSON of at most 64 KiB with the run, in place of what it kept before. Later attempts of the run have it too.
+func (r *RunsControl) Stash(value string) (err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	var f2 uint32
+	var f3 uint32
+	f0 = uint32(r.handle)
+	f1 = uint32(c.text(value))
+	f2 = uint32(len(value))
+	o := c.area(48)
+	f3 = c.keep(o)
+	import87(f0, f1, f2, f3)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	return
+}
+
+//go:wasmimport stile:capability/runs@0.1.0 [method]control.recover
+func import88(f0 uint32, f1 uint32)
+
+// What the run keeps. None if it keeps nothing.
+func (r *RunsControl) Recover() (out *string, err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	f0 = uint32(r.handle)
+	o := c.area(48)
+	f1 = c.keep(o)
+	import88(f0, f1)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	out = loadOption(unsafe.Add(o, 8), 4, func(p unsafe.Pointer) string { return loadString(p) })
+	return
+}
+
+//go:wasmimport stile:capability/runs@0.1.0 get
+func import89(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+
+// Runs returns the binding of this name, which must be of stile:capability/runs.
+func (r *Env) Runs(name string) (out *RunsControl, err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	var f2 uint32
+	var f3 uint32
+	f0 = uint32(r.handle)
+	f1 = uint32(c.text(name))
+	f2 = uint32(len(name))
+	o := c.area(48)
+	f3 = c.keep(o)
+	import89(f0, f1, f2, f3)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	out = &RunsControl{*(*uint32)(unsafe.Add(o, 8))}
+	return
+}
+
+//go:wasmimport stile:capability/runs@0.1.0 put
+func import90(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+
+// PutRuns gives a binding of this name to what runs with this env. The handle is gone afterwards.
+func (r *Env) PutRuns(name string, control *RunsControl) (err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	var f2 uint32
+	var f3 uint32
+	var f4 uint32
+	f0 = uint32(r.handle)
+	f1 = uint32(c.text(name))
+	f2 = uint32(len(name))
+	f3 = uint32(give(&control.handle))
+	o := c.area(48)
+	f4 = c.keep(o)
+	import90(f0, f1, f2, f3, f4)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	return
+}
+
 type WorkspaceKind uint8
 
 const (
@@ -2661,12 +2819,12 @@ type WorkspacePage struct {
 }
 
 func storeWorkspacePage(c *call, p unsafe.Pointer, v WorkspacePage) {
-	list85 := c.elements(len(v.Entries), 40)
+	list91 := c.elements(len(v.Entries), 40)
 	for k, v := range v.Entries {
-		p := unsafe.Add(list85, k*40)
+		p := unsafe.Add(list91, k*40)
 		storeWorkspaceEntry(c, p, v)
 	}
-	c.storePair(p, list85, len(v.Entries))
+	c.storePair(p, list91, len(v.Entries))
 	if v.Cursor != nil {
 		*(*uint8)(unsafe.Add(p, 8)) = 1
 		c.storeString(unsafe.Add(unsafe.Add(p, 8), 4), *v.Cursor)
@@ -2729,12 +2887,12 @@ type WorkspaceFound struct {
 }
 
 func storeWorkspaceFound(c *call, p unsafe.Pointer, v WorkspaceFound) {
-	list86 := c.elements(len(v.Paths), 8)
+	list92 := c.elements(len(v.Paths), 8)
 	for k, v := range v.Paths {
-		p := unsafe.Add(list86, k*8)
+		p := unsafe.Add(list92, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(p, list86, len(v.Paths))
+	c.storePair(p, list92, len(v.Paths))
 	if v.Cursor != nil {
 		*(*uint8)(unsafe.Add(p, 8)) = 1
 		c.storeString(unsafe.Add(unsafe.Add(p, 8), 4), *v.Cursor)
@@ -2757,18 +2915,18 @@ type WorkspaceSearch struct {
 }
 
 func storeWorkspaceSearch(c *call, p unsafe.Pointer, v WorkspaceSearch) {
-	list87 := c.elements(len(v.Include), 8)
+	list93 := c.elements(len(v.Include), 8)
 	for k, v := range v.Include {
-		p := unsafe.Add(list87, k*8)
+		p := unsafe.Add(list93, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(p, list87, len(v.Include))
-	list88 := c.elements(len(v.Exclude), 8)
+	c.storePair(p, list93, len(v.Include))
+	list94 := c.elements(len(v.Exclude), 8)
 	for k, v := range v.Exclude {
-		p := unsafe.Add(list88, k*8)
+		p := unsafe.Add(list94, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 8), list88, len(v.Exclude))
+	c.storePair(unsafe.Add(p, 8), list94, len(v.Exclude))
 	*(*uint32)(unsafe.Add(p, 16)) = v.Context
 }
 
@@ -2796,18 +2954,18 @@ func storeWorkspaceMatch(c *call, p unsafe.Pointer, v WorkspaceMatch) {
 	*(*uint32)(unsafe.Add(p, 8)) = v.Line
 	*(*uint32)(unsafe.Add(p, 12)) = v.Column
 	c.storeString(unsafe.Add(p, 16), v.Text)
-	list89 := c.elements(len(v.Before), 8)
+	list95 := c.elements(len(v.Before), 8)
 	for k, v := range v.Before {
-		p := unsafe.Add(list89, k*8)
+		p := unsafe.Add(list95, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 24), list89, len(v.Before))
-	list90 := c.elements(len(v.After), 8)
+	c.storePair(unsafe.Add(p, 24), list95, len(v.Before))
+	list96 := c.elements(len(v.After), 8)
 	for k, v := range v.After {
-		p := unsafe.Add(list90, k*8)
+		p := unsafe.Add(list96, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 32), list90, len(v.After))
+	c.storePair(unsafe.Add(p, 32), list96, len(v.After))
 }
 
 func loadWorkspaceMatch(p unsafe.Pointer) WorkspaceMatch {
@@ -2830,12 +2988,12 @@ type WorkspaceMatches struct {
 }
 
 func storeWorkspaceMatches(c *call, p unsafe.Pointer, v WorkspaceMatches) {
-	list91 := c.elements(len(v.Matches), 40)
+	list97 := c.elements(len(v.Matches), 40)
 	for k, v := range v.Matches {
-		p := unsafe.Add(list91, k*40)
+		p := unsafe.Add(list97, k*40)
 		storeWorkspaceMatch(c, p, v)
 	}
-	c.storePair(p, list91, len(v.Matches))
+	c.storePair(p, list97, len(v.Matches))
 	*(*uint32)(unsafe.Add(p, 8)) = v.Partial
 	if v.Cursor != nil {
 		*(*uint8)(unsafe.Add(p, 12)) = 1
@@ -2911,7 +3069,7 @@ func (r *WorkspaceDirectory) Drop() {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read
-func import92(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import98(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // The whole file as UTF-8 text.
 func (r *WorkspaceDirectory) Read(path string) (out string, err error) {
@@ -2926,7 +3084,7 @@ func (r *WorkspaceDirectory) Read(path string) (out string, err error) {
 	f2 = uint32(len(path))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import92(f0, f1, f2, f3)
+	import98(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2936,7 +3094,7 @@ func (r *WorkspaceDirectory) Read(path string) (out string, err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-with-digest
-func import93(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
+func import99(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
 
 // The file with its digest, and with its text if it has at most `max` bytes.
 func (r *WorkspaceDirectory) ReadWithDigest(path string, max uint64) (out WorkspaceWhole, err error) {
@@ -2953,7 +3111,7 @@ func (r *WorkspaceDirectory) ReadWithDigest(path string, max uint64) (out Worksp
 	f3 = uint64(max)
 	o := c.area(48)
 	f4 = c.keep(o)
-	import93(f0, f1, f2, f3, f4)
+	import99(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2963,7 +3121,7 @@ func (r *WorkspaceDirectory) ReadWithDigest(path string, max uint64) (out Worksp
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-lines
-func import94(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32)
+func import100(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32)
 
 // Lines `from` to `to`, counted from 1, both included. Without `to`: up to the end.
 func (r *WorkspaceDirectory) ReadLines(path string, from uint32, to *uint32) (out string, err error) {
@@ -2986,7 +3144,7 @@ func (r *WorkspaceDirectory) ReadLines(path string, from uint32, to *uint32) (ou
 	}
 	o := c.area(48)
 	f6 = c.keep(o)
-	import94(f0, f1, f2, f3, f4, f5, f6)
+	import100(f0, f1, f2, f3, f4, f5, f6)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2996,7 +3154,7 @@ func (r *WorkspaceDirectory) ReadLines(path string, from uint32, to *uint32) (ou
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-bytes
-func import95(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32, f5 uint32)
+func import101(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32, f5 uint32)
 
 // At most 262,144 bytes a call; fewer at the end of the file.
 func (r *WorkspaceDirectory) ReadBytes(path string, offset uint64, length uint32) (out []byte, err error) {
@@ -3015,7 +3173,7 @@ func (r *WorkspaceDirectory) ReadBytes(path string, offset uint64, length uint32
 	f4 = uint32(length)
 	o := c.area(48)
 	f5 = c.keep(o)
-	import95(f0, f1, f2, f3, f4, f5)
+	import101(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3025,7 +3183,7 @@ func (r *WorkspaceDirectory) ReadBytes(path string, offset uint64, length uint32
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-blob
-func import96(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import102(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 func (r *WorkspaceDirectory) ReadBlob(path string) (out *Blob, err error) {
 	c := begin()
@@ -3039,7 +3197,7 @@ func (r *WorkspaceDirectory) ReadBlob(path string) (out *Blob, err error) {
 	f2 = uint32(len(path))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import96(f0, f1, f2, f3)
+	import102(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3049,7 +3207,7 @@ func (r *WorkspaceDirectory) ReadBlob(path string) (out *Blob, err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.write
-func import97(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import103(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // Creates or replaces the file, and creates missing parent directories.
 func (r *WorkspaceDirectory) Write(path string, text string) (err error) {
@@ -3068,7 +3226,7 @@ func (r *WorkspaceDirectory) Write(path string, text string) (err error) {
 	f4 = uint32(len(text))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import97(f0, f1, f2, f3, f4, f5)
+	import103(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3077,7 +3235,7 @@ func (r *WorkspaceDirectory) Write(path string, text string) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.write-bytes
-func import98(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import104(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // At most 262,144 bytes a call.
 func (r *WorkspaceDirectory) WriteBytes(path string, bytes []byte) (err error) {
@@ -3096,7 +3254,7 @@ func (r *WorkspaceDirectory) WriteBytes(path string, bytes []byte) (err error) {
 	f4 = uint32(len(bytes))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import98(f0, f1, f2, f3, f4, f5)
+	import104(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3105,7 +3263,7 @@ func (r *WorkspaceDirectory) WriteBytes(path string, bytes []byte) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.write-blob
-func import99(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import105(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 func (r *WorkspaceDirectory) WriteBlob(path string, source *Blob) (err error) {
 	c := begin()
@@ -3121,7 +3279,7 @@ func (r *WorkspaceDirectory) WriteBlob(path string, source *Blob) (err error) {
 	f3 = uint32(source.handle)
 	o := c.area(48)
 	f4 = c.keep(o)
-	import99(f0, f1, f2, f3, f4)
+	import105(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3130,7 +3288,7 @@ func (r *WorkspaceDirectory) WriteBlob(path string, source *Blob) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.replace
-func import100(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32)
+func import106(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32)
 
 // Writes the text if the content of the file has this digest, as `blob.digest` has it, or without one, if there is no file.
 // Otherwise fails with `conflict`. Returns the digest of the text.
@@ -3158,7 +3316,7 @@ func (r *WorkspaceDirectory) Replace(path string, text string, digest *string) (
 	}
 	o := c.area(48)
 	f8 = c.keep(o)
-	import100(f0, f1, f2, f3, f4, f5, f6, f7, f8)
+	import106(f0, f1, f2, f3, f4, f5, f6, f7, f8)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3168,7 +3326,7 @@ func (r *WorkspaceDirectory) Replace(path string, text string, digest *string) (
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.append
-func import101(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import107(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 func (r *WorkspaceDirectory) Append(path string, text string) (err error) {
 	c := begin()
@@ -3186,7 +3344,7 @@ func (r *WorkspaceDirectory) Append(path string, text string) (err error) {
 	f4 = uint32(len(text))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import101(f0, f1, f2, f3, f4, f5)
+	import107(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3195,7 +3353,7 @@ func (r *WorkspaceDirectory) Append(path string, text string) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.append-bytes
-func import102(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import108(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // At most 262,144 bytes a call.
 func (r *WorkspaceDirectory) AppendBytes(path string, bytes []byte) (err error) {
@@ -3214,7 +3372,7 @@ func (r *WorkspaceDirectory) AppendBytes(path string, bytes []byte) (err error) 
 	f4 = uint32(len(bytes))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import102(f0, f1, f2, f3, f4, f5)
+	import108(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3223,7 +3381,7 @@ func (r *WorkspaceDirectory) AppendBytes(path string, bytes []byte) (err error) 
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.edit
-func import103(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import109(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // Applies literal replacements, all or none. Each `old` must occur exactly once in the file as it is now. At most 1,000
 // replacements, with at most 512 KiB of `old` in total. Fails with `conflict` if others keep changing the file meanwhile.
@@ -3239,16 +3397,16 @@ func (r *WorkspaceDirectory) Edit(path string, replacements []WorkspaceReplaceme
 	f0 = uint32(r.handle)
 	f1 = uint32(c.text(path))
 	f2 = uint32(len(path))
-	list104 := c.elements(len(replacements), 16)
+	list110 := c.elements(len(replacements), 16)
 	for k, v := range replacements {
-		p := unsafe.Add(list104, k*16)
+		p := unsafe.Add(list110, k*16)
 		storeWorkspaceReplacement(c, p, v)
 	}
-	f3 = uint32(c.keep(list104))
+	f3 = uint32(c.keep(list110))
 	f4 = uint32(len(replacements))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import103(f0, f1, f2, f3, f4, f5)
+	import109(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3257,7 +3415,7 @@ func (r *WorkspaceDirectory) Edit(path string, replacements []WorkspaceReplaceme
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.list
-func import105(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32)
+func import111(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32)
 
 // Entries of one directory in byte order of names, at most 1,000 a page.
 func (r *WorkspaceDirectory) List(path string, limit uint32, cursor *string) (out WorkspacePage, err error) {
@@ -3282,7 +3440,7 @@ func (r *WorkspaceDirectory) List(path string, limit uint32, cursor *string) (ou
 	}
 	o := c.area(48)
 	f7 = c.keep(o)
-	import105(f0, f1, f2, f3, f4, f5, f6, f7)
+	import111(f0, f1, f2, f3, f4, f5, f6, f7)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3292,7 +3450,7 @@ func (r *WorkspaceDirectory) List(path string, limit uint32, cursor *string) (ou
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.find
-func import106(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32)
+func import112(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32)
 
 // Paths below this directory that match a glob, at most 1,000 a page. `*` and `?` match no slash, and `**` between slashes
 // matches any number of directories. `[a-z]` and `{a,b}` match alternatives. A glob without a slash matches the last name.
@@ -3319,7 +3477,7 @@ func (r *WorkspaceDirectory) Find(glob string, limit uint32, cursor *string) (ou
 	}
 	o := c.area(48)
 	f7 = c.keep(o)
-	import106(f0, f1, f2, f3, f4, f5, f6, f7)
+	import112(f0, f1, f2, f3, f4, f5, f6, f7)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3329,7 +3487,7 @@ func (r *WorkspaceDirectory) Find(glob string, limit uint32, cursor *string) (ou
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.grep
-func import107(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32, f9 uint32, f10 uint32, f11 uint32, f12 uint32)
+func import113(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32, f9 uint32, f10 uint32, f11 uint32, f12 uint32)
 
 // Lines that match a regular expression (RE2), at most 1,000 a page. Files come in the order of `find`. Repeat the call
 // with the cursor, the same pattern and the same search until there is no cursor.
@@ -3352,19 +3510,19 @@ func (r *WorkspaceDirectory) Grep(pattern string, search WorkspaceSearch, limit 
 	f0 = uint32(r.handle)
 	f1 = uint32(c.text(pattern))
 	f2 = uint32(len(pattern))
-	list108 := c.elements(len(search.Include), 8)
+	list114 := c.elements(len(search.Include), 8)
 	for k, v := range search.Include {
-		p := unsafe.Add(list108, k*8)
+		p := unsafe.Add(list114, k*8)
 		c.storeString(p, v)
 	}
-	f3 = uint32(c.keep(list108))
+	f3 = uint32(c.keep(list114))
 	f4 = uint32(len(search.Include))
-	list109 := c.elements(len(search.Exclude), 8)
+	list115 := c.elements(len(search.Exclude), 8)
 	for k, v := range search.Exclude {
-		p := unsafe.Add(list109, k*8)
+		p := unsafe.Add(list115, k*8)
 		c.storeString(p, v)
 	}
-	f5 = uint32(c.keep(list109))
+	f5 = uint32(c.keep(list115))
 	f6 = uint32(len(search.Exclude))
 	f7 = uint32(search.Context)
 	f8 = uint32(limit)
@@ -3375,7 +3533,7 @@ func (r *WorkspaceDirectory) Grep(pattern string, search WorkspaceSearch, limit 
 	}
 	o := c.area(48)
 	f12 = c.keep(o)
-	import107(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12)
+	import113(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3385,7 +3543,7 @@ func (r *WorkspaceDirectory) Grep(pattern string, search WorkspaceSearch, limit 
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.diff
-func import110(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import116(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // A unified diff of two text files of at most 1 MiB; empty when they are the same.
 func (r *WorkspaceDirectory) Diff(before string, after string) (out string, err error) {
@@ -3404,7 +3562,7 @@ func (r *WorkspaceDirectory) Diff(before string, after string) (out string, err 
 	f4 = uint32(len(after))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import110(f0, f1, f2, f3, f4, f5)
+	import116(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3414,7 +3572,7 @@ func (r *WorkspaceDirectory) Diff(before string, after string) (out string, err 
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.diff-revision
-func import111(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
+func import117(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
 
 // A diff of an earlier content of the path and what it holds now.
 func (r *WorkspaceDirectory) DiffRevision(path string, revision uint64) (out string, err error) {
@@ -3431,7 +3589,7 @@ func (r *WorkspaceDirectory) DiffRevision(path string, revision uint64) (out str
 	f3 = uint64(revision)
 	o := c.area(48)
 	f4 = c.keep(o)
-	import111(f0, f1, f2, f3, f4)
+	import117(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3441,7 +3599,7 @@ func (r *WorkspaceDirectory) DiffRevision(path string, revision uint64) (out str
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.stat
-func import112(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import118(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // For a link: the status of the link itself, not of its target.
 func (r *WorkspaceDirectory) Stat(path string) (out WorkspaceStatus, err error) {
@@ -3456,7 +3614,7 @@ func (r *WorkspaceDirectory) Stat(path string) (out WorkspaceStatus, err error) 
 	f2 = uint32(len(path))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import112(f0, f1, f2, f3)
+	import118(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3466,7 +3624,7 @@ func (r *WorkspaceDirectory) Stat(path string) (out WorkspaceStatus, err error) 
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.set-mode
-func import113(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import119(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 func (r *WorkspaceDirectory) SetMode(path string, mode uint32) (err error) {
 	c := begin()
@@ -3482,7 +3640,7 @@ func (r *WorkspaceDirectory) SetMode(path string, mode uint32) (err error) {
 	f3 = uint32(mode)
 	o := c.area(48)
 	f4 = c.keep(o)
-	import113(f0, f1, f2, f3, f4)
+	import119(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3491,7 +3649,7 @@ func (r *WorkspaceDirectory) SetMode(path string, mode uint32) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.make-link
-func import114(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import120(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // `target` is relative to the link's directory. A target outside the handle's directory is denied, now and when it is followed.
 func (r *WorkspaceDirectory) MakeLink(path string, target string) (err error) {
@@ -3510,7 +3668,7 @@ func (r *WorkspaceDirectory) MakeLink(path string, target string) (err error) {
 	f4 = uint32(len(target))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import114(f0, f1, f2, f3, f4, f5)
+	import120(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3519,7 +3677,7 @@ func (r *WorkspaceDirectory) MakeLink(path string, target string) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-link
-func import115(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import121(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 func (r *WorkspaceDirectory) ReadLink(path string) (out string, err error) {
 	c := begin()
@@ -3533,7 +3691,7 @@ func (r *WorkspaceDirectory) ReadLink(path string) (out string, err error) {
 	f2 = uint32(len(path))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import115(f0, f1, f2, f3)
+	import121(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3543,7 +3701,7 @@ func (r *WorkspaceDirectory) ReadLink(path string) (out string, err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.make-directory
-func import116(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import122(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Creates the directory and missing parent directories. An existing directory is left unchanged.
 func (r *WorkspaceDirectory) MakeDirectory(path string) (err error) {
@@ -3558,7 +3716,7 @@ func (r *WorkspaceDirectory) MakeDirectory(path string) (err error) {
 	f2 = uint32(len(path))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import116(f0, f1, f2, f3)
+	import122(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3567,7 +3725,7 @@ func (r *WorkspaceDirectory) MakeDirectory(path string) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.move
-func import117(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import123(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 func (r *WorkspaceDirectory) Move(source string, target string) (err error) {
 	c := begin()
@@ -3585,7 +3743,7 @@ func (r *WorkspaceDirectory) Move(source string, target string) (err error) {
 	f4 = uint32(len(target))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import117(f0, f1, f2, f3, f4, f5)
+	import123(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3594,7 +3752,7 @@ func (r *WorkspaceDirectory) Move(source string, target string) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.copy
-func import118(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import124(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 func (r *WorkspaceDirectory) Copy(source string, target string) (err error) {
 	c := begin()
@@ -3612,7 +3770,7 @@ func (r *WorkspaceDirectory) Copy(source string, target string) (err error) {
 	f4 = uint32(len(target))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import118(f0, f1, f2, f3, f4, f5)
+	import124(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3621,7 +3779,7 @@ func (r *WorkspaceDirectory) Copy(source string, target string) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.remove
-func import119(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import125(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // `recursive` removes a directory with its contents.
 func (r *WorkspaceDirectory) Remove(path string, recursive bool) (err error) {
@@ -3640,7 +3798,7 @@ func (r *WorkspaceDirectory) Remove(path string, recursive bool) (err error) {
 	}
 	o := c.area(48)
 	f4 = c.keep(o)
-	import119(f0, f1, f2, f3, f4)
+	import125(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3649,7 +3807,7 @@ func (r *WorkspaceDirectory) Remove(path string, recursive bool) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.history
-func import120(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import126(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // What the path held before it was replaced, removed or moved away, newest first. On a directory on disk, this,
 // `diff-revision` and the functions below up to `remove-snapshot` fail with `unavailable`.
@@ -3665,7 +3823,7 @@ func (r *WorkspaceDirectory) History(path string) (out []WorkspaceRevision, err 
 	f2 = uint32(len(path))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import120(f0, f1, f2, f3)
+	import126(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3675,7 +3833,7 @@ func (r *WorkspaceDirectory) History(path string) (out []WorkspaceRevision, err 
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-revision
-func import121(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
+func import127(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
 
 func (r *WorkspaceDirectory) ReadRevision(path string, revision uint64) (out *Blob, err error) {
 	c := begin()
@@ -3691,7 +3849,7 @@ func (r *WorkspaceDirectory) ReadRevision(path string, revision uint64) (out *Bl
 	f3 = uint64(revision)
 	o := c.area(48)
 	f4 = c.keep(o)
-	import121(f0, f1, f2, f3, f4)
+	import127(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3701,7 +3859,7 @@ func (r *WorkspaceDirectory) ReadRevision(path string, revision uint64) (out *Bl
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.restore
-func import122(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
+func import128(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
 
 // Writes earlier content back to the path.
 func (r *WorkspaceDirectory) Restore(path string, revision uint64) (err error) {
@@ -3718,7 +3876,7 @@ func (r *WorkspaceDirectory) Restore(path string, revision uint64) (err error) {
 	f3 = uint64(revision)
 	o := c.area(48)
 	f4 = c.keep(o)
-	import122(f0, f1, f2, f3, f4)
+	import128(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3727,7 +3885,7 @@ func (r *WorkspaceDirectory) Restore(path string, revision uint64) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.snapshot
-func import123(f0 uint32, f1 uint32)
+func import129(f0 uint32, f1 uint32)
 
 // Takes a snapshot of this directory and returns its id.
 func (r *WorkspaceDirectory) Snapshot() (out uint64, err error) {
@@ -3738,7 +3896,7 @@ func (r *WorkspaceDirectory) Snapshot() (out uint64, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import123(f0, f1)
+	import129(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3748,7 +3906,7 @@ func (r *WorkspaceDirectory) Snapshot() (out uint64, err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.snapshots
-func import124(f0 uint32, f1 uint32)
+func import130(f0 uint32, f1 uint32)
 
 // Newest first.
 func (r *WorkspaceDirectory) Snapshots() (out []WorkspaceSnapshot, err error) {
@@ -3759,7 +3917,7 @@ func (r *WorkspaceDirectory) Snapshots() (out []WorkspaceSnapshot, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import124(f0, f1)
+	import130(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3769,7 +3927,7 @@ func (r *WorkspaceDirectory) Snapshots() (out []WorkspaceSnapshot, err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.restore-snapshot
-func import125(f0 uint32, f1 uint64, f2 uint32)
+func import131(f0 uint32, f1 uint64, f2 uint32)
 
 // Restores this directory to the snapshot. Later content is removed, but stays in the history.
 func (r *WorkspaceDirectory) RestoreSnapshot(iD uint64) (err error) {
@@ -3782,7 +3940,7 @@ func (r *WorkspaceDirectory) RestoreSnapshot(iD uint64) (err error) {
 	f1 = uint64(iD)
 	o := c.area(48)
 	f2 = c.keep(o)
-	import125(f0, f1, f2)
+	import131(f0, f1, f2)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3791,7 +3949,7 @@ func (r *WorkspaceDirectory) RestoreSnapshot(iD uint64) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.remove-snapshot
-func import126(f0 uint32, f1 uint64, f2 uint32)
+func import132(f0 uint32, f1 uint64, f2 uint32)
 
 func (r *WorkspaceDirectory) RemoveSnapshot(iD uint64) (err error) {
 	c := begin()
@@ -3803,7 +3961,7 @@ func (r *WorkspaceDirectory) RemoveSnapshot(iD uint64) (err error) {
 	f1 = uint64(iD)
 	o := c.area(48)
 	f2 = c.keep(o)
-	import126(f0, f1, f2)
+	import132(f0, f1, f2)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3812,7 +3970,7 @@ func (r *WorkspaceDirectory) RemoveSnapshot(iD uint64) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.subdirectory
-func import127(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import133(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // A handle for a directory below this one.
 func (r *WorkspaceDirectory) Subdirectory(path string) (out *WorkspaceDirectory, err error) {
@@ -3827,7 +3985,7 @@ func (r *WorkspaceDirectory) Subdirectory(path string) (out *WorkspaceDirectory,
 	f2 = uint32(len(path))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import127(f0, f1, f2, f3)
+	import133(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3837,7 +3995,7 @@ func (r *WorkspaceDirectory) Subdirectory(path string) (out *WorkspaceDirectory,
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-only
-func import128(f0 uint32, f1 uint32)
+func import134(f0 uint32, f1 uint32)
 
 // The same directory without the right to change it.
 func (r *WorkspaceDirectory) ReadOnly() (out *WorkspaceDirectory, err error) {
@@ -3848,7 +4006,7 @@ func (r *WorkspaceDirectory) ReadOnly() (out *WorkspaceDirectory, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import128(f0, f1)
+	import134(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3858,7 +4016,7 @@ func (r *WorkspaceDirectory) ReadOnly() (out *WorkspaceDirectory, err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 get
-func import129(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import135(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Workspace returns the binding of this name, which must be of stile:capability/workspace.
 func (r *Env) Workspace(name string) (out *WorkspaceDirectory, err error) {
@@ -3873,7 +4031,7 @@ func (r *Env) Workspace(name string) (out *WorkspaceDirectory, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import129(f0, f1, f2, f3)
+	import135(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3883,7 +4041,7 @@ func (r *Env) Workspace(name string) (out *WorkspaceDirectory, err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 put
-func import130(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import136(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutWorkspace gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutWorkspace(name string, directory *WorkspaceDirectory) (err error) {
@@ -3900,7 +4058,7 @@ func (r *Env) PutWorkspace(name string, directory *WorkspaceDirectory) (err erro
 	f3 = uint32(give(&directory.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import130(f0, f1, f2, f3, f4)
+	import136(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3979,19 +4137,19 @@ type SandboxCommand struct {
 }
 
 func storeSandboxCommand(c *call, p unsafe.Pointer, v SandboxCommand) {
-	list131 := c.elements(len(v.Argv), 8)
+	list137 := c.elements(len(v.Argv), 8)
 	for k, v := range v.Argv {
-		p := unsafe.Add(list131, k*8)
+		p := unsafe.Add(list137, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(p, list131, len(v.Argv))
+	c.storePair(p, list137, len(v.Argv))
 	c.storeString(unsafe.Add(p, 8), v.Folder)
-	list132 := c.elements(len(v.Env), 16)
+	list138 := c.elements(len(v.Env), 16)
 	for k, v := range v.Env {
-		p := unsafe.Add(list132, k*16)
+		p := unsafe.Add(list138, k*16)
 		storeSandboxVariable(c, p, v)
 	}
-	c.storePair(unsafe.Add(p, 16), list132, len(v.Env))
+	c.storePair(unsafe.Add(p, 16), list138, len(v.Env))
 	storeSandboxInput(c, unsafe.Add(p, 24), v.Stdin)
 	if v.Timeout != nil {
 		*(*uint8)(unsafe.Add(p, 36)) = 1
@@ -4133,36 +4291,36 @@ type SandboxChanges struct {
 }
 
 func storeSandboxChanges(c *call, p unsafe.Pointer, v SandboxChanges) {
-	list133 := c.elements(len(v.Added), 8)
+	list139 := c.elements(len(v.Added), 8)
 	for k, v := range v.Added {
-		p := unsafe.Add(list133, k*8)
+		p := unsafe.Add(list139, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(p, list133, len(v.Added))
-	list134 := c.elements(len(v.Changed), 8)
+	c.storePair(p, list139, len(v.Added))
+	list140 := c.elements(len(v.Changed), 8)
 	for k, v := range v.Changed {
-		p := unsafe.Add(list134, k*8)
+		p := unsafe.Add(list140, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 8), list134, len(v.Changed))
-	list135 := c.elements(len(v.Removed), 8)
+	c.storePair(unsafe.Add(p, 8), list140, len(v.Changed))
+	list141 := c.elements(len(v.Removed), 8)
 	for k, v := range v.Removed {
-		p := unsafe.Add(list135, k*8)
+		p := unsafe.Add(list141, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 16), list135, len(v.Removed))
-	list136 := c.elements(len(v.Conflicts), 16)
+	c.storePair(unsafe.Add(p, 16), list141, len(v.Removed))
+	list142 := c.elements(len(v.Conflicts), 16)
 	for k, v := range v.Conflicts {
-		p := unsafe.Add(list136, k*16)
+		p := unsafe.Add(list142, k*16)
 		storeSandboxNote(c, p, v)
 	}
-	c.storePair(unsafe.Add(p, 24), list136, len(v.Conflicts))
-	list137 := c.elements(len(v.Skipped), 16)
+	c.storePair(unsafe.Add(p, 24), list142, len(v.Conflicts))
+	list143 := c.elements(len(v.Skipped), 16)
 	for k, v := range v.Skipped {
-		p := unsafe.Add(list137, k*16)
+		p := unsafe.Add(list143, k*16)
 		storeSandboxNote(c, p, v)
 	}
-	c.storePair(unsafe.Add(p, 32), list137, len(v.Skipped))
+	c.storePair(unsafe.Add(p, 32), list143, len(v.Skipped))
 	*(*uint32)(unsafe.Add(p, 40)) = v.Omitted
 }
 
@@ -4220,7 +4378,7 @@ func (r *SandboxTransfer) Drop() {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]container.start
-func import138(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32, f9 uint32, f10 uint32, f11 uint32, f12 uint32)
+func import144(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32, f9 uint32, f10 uint32, f11 uint32, f12 uint32)
 
 // Starts a process and returns at once. `take` of the process reports what went wrong later. At most 16 run at a time.
 func (r *SandboxContainer) Start(command SandboxCommand) (out *SandboxProcess, err error) {
@@ -4240,21 +4398,21 @@ func (r *SandboxContainer) Start(command SandboxCommand) (out *SandboxProcess, e
 	var f11 uint32
 	var f12 uint32
 	f0 = uint32(r.handle)
-	list139 := c.elements(len(command.Argv), 8)
+	list145 := c.elements(len(command.Argv), 8)
 	for k, v := range command.Argv {
-		p := unsafe.Add(list139, k*8)
+		p := unsafe.Add(list145, k*8)
 		c.storeString(p, v)
 	}
-	f1 = uint32(c.keep(list139))
+	f1 = uint32(c.keep(list145))
 	f2 = uint32(len(command.Argv))
 	f3 = uint32(c.text(command.Folder))
 	f4 = uint32(len(command.Folder))
-	list140 := c.elements(len(command.Env), 16)
+	list146 := c.elements(len(command.Env), 16)
 	for k, v := range command.Env {
-		p := unsafe.Add(list140, k*16)
+		p := unsafe.Add(list146, k*16)
 		storeSandboxVariable(c, p, v)
 	}
-	f5 = uint32(c.keep(list140))
+	f5 = uint32(c.keep(list146))
 	f6 = uint32(len(command.Env))
 	switch v := command.Stdin.(type) {
 	case nil:
@@ -4276,7 +4434,7 @@ func (r *SandboxContainer) Start(command SandboxCommand) (out *SandboxProcess, e
 	}
 	o := c.area(48)
 	f12 = c.keep(o)
-	import138(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12)
+	import144(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4286,7 +4444,7 @@ func (r *SandboxContainer) Start(command SandboxCommand) (out *SandboxProcess, e
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]container.push
-func import141(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import147(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // Copies what changed in the directory since the last copy to a folder of the sandbox, relative to /work.
 func (r *SandboxContainer) Push(directory *WorkspaceDirectory, to string) (out *SandboxTransfer, err error) {
@@ -4303,7 +4461,7 @@ func (r *SandboxContainer) Push(directory *WorkspaceDirectory, to string) (out *
 	f3 = uint32(len(to))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import141(f0, f1, f2, f3, f4)
+	import147(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4313,7 +4471,7 @@ func (r *SandboxContainer) Push(directory *WorkspaceDirectory, to string) (out *
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]container.pull
-func import142(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import148(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // Copies what changed in a folder of the sandbox since the last copy to the directory. Processes stand still meanwhile.
 func (r *SandboxContainer) Pull(directory *WorkspaceDirectory, from string) (out *SandboxTransfer, err error) {
@@ -4330,7 +4488,7 @@ func (r *SandboxContainer) Pull(directory *WorkspaceDirectory, from string) (out
 	f3 = uint32(len(from))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import142(f0, f1, f2, f3, f4)
+	import148(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4340,7 +4498,7 @@ func (r *SandboxContainer) Pull(directory *WorkspaceDirectory, from string) (out
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]container.limits
-func import143(f0 uint32, f1 uint32)
+func import149(f0 uint32, f1 uint32)
 
 // The limits that hold, and how that was found out.
 func (r *SandboxContainer) Limits() (out []SandboxNote, err error) {
@@ -4351,7 +4509,7 @@ func (r *SandboxContainer) Limits() (out []SandboxNote, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import143(f0, f1)
+	import149(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4361,7 +4519,7 @@ func (r *SandboxContainer) Limits() (out []SandboxNote, err error) {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]process.subscribe
-func import144(f0 uint32, f1 uint32, f2 uint64) uint32
+func import150(f0 uint32, f1 uint32, f2 uint64) uint32
 
 func (r *SandboxProcess) Subscribe(stage SandboxStage) *Pollable {
 	c := begin()
@@ -4380,11 +4538,11 @@ func (r *SandboxProcess) Subscribe(stage SandboxStage) *Pollable {
 		f1 = uint32(1)
 		_ = v
 	}
-	return &Pollable{import144(f0, f1, f2)}
+	return &Pollable{import150(f0, f1, f2)}
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]process.read
-func import145(f0 uint32, f1 uint64, f2 uint32)
+func import151(f0 uint32, f1 uint64, f2 uint32)
 
 // The output from an offset on, at most 262,144 bytes of one stream. None if there is no more for now.
 func (r *SandboxProcess) Read(offset uint64) (out *SandboxPart, err error) {
@@ -4397,7 +4555,7 @@ func (r *SandboxProcess) Read(offset uint64) (out *SandboxPart, err error) {
 	f1 = uint64(offset)
 	o := c.area(48)
 	f2 = c.keep(o)
-	import145(f0, f1, f2)
+	import151(f0, f1, f2)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4407,7 +4565,7 @@ func (r *SandboxProcess) Read(offset uint64) (out *SandboxPart, err error) {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]process.take
-func import146(f0 uint32, f1 uint32)
+func import152(f0 uint32, f1 uint32)
 
 // Waits until the process and all that it started have ended.
 func (r *SandboxProcess) Take() (out SandboxExit, err error) {
@@ -4418,7 +4576,7 @@ func (r *SandboxProcess) Take() (out SandboxExit, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import146(f0, f1)
+	import152(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4428,7 +4586,7 @@ func (r *SandboxProcess) Take() (out SandboxExit, err error) {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]process.stop
-func import147(f0 uint32)
+func import153(f0 uint32)
 
 // Ends the process and all that it started.
 func (r *SandboxProcess) Stop() {
@@ -4436,22 +4594,22 @@ func (r *SandboxProcess) Stop() {
 	defer c.end()
 	var f0 uint32
 	f0 = uint32(r.handle)
-	import147(f0)
+	import153(f0)
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]transfer.subscribe
-func import148(f0 uint32) uint32
+func import154(f0 uint32) uint32
 
 func (r *SandboxTransfer) Subscribe() *Pollable {
 	c := begin()
 	defer c.end()
 	var f0 uint32
 	f0 = uint32(r.handle)
-	return &Pollable{import148(f0)}
+	return &Pollable{import154(f0)}
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]transfer.take
-func import149(f0 uint32, f1 uint32)
+func import155(f0 uint32, f1 uint32)
 
 func (r *SandboxTransfer) Take() (out SandboxChanges, err error) {
 	c := begin()
@@ -4461,7 +4619,7 @@ func (r *SandboxTransfer) Take() (out SandboxChanges, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(56)
 	f1 = c.keep(o)
-	import149(f0, f1)
+	import155(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4471,7 +4629,7 @@ func (r *SandboxTransfer) Take() (out SandboxChanges, err error) {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 get
-func import150(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import156(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Sandbox returns the binding of this name, which must be of stile:capability/sandbox.
 func (r *Env) Sandbox(name string) (out *SandboxContainer, err error) {
@@ -4486,7 +4644,7 @@ func (r *Env) Sandbox(name string) (out *SandboxContainer, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import150(f0, f1, f2, f3)
+	import156(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4496,7 +4654,7 @@ func (r *Env) Sandbox(name string) (out *SandboxContainer, err error) {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 put
-func import151(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import157(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutSandbox gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutSandbox(name string, container *SandboxContainer) (err error) {
@@ -4513,7 +4671,7 @@ func (r *Env) PutSandbox(name string, container *SandboxContainer) (err error) {
 	f3 = uint32(give(&container.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import151(f0, f1, f2, f3, f4)
+	import157(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4572,7 +4730,7 @@ func (r *SignalsPending) Drop() {
 }
 
 //go:wasmimport stile:capability/signals@0.1.0 [method]mailboxes.receive
-func import152(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint64, f5 uint32)
+func import158(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint64, f5 uint32)
 
 // Waits for a message in a mailbox, for at most this long. Fails with `unavailable` if the call is not durable.
 func (r *SignalsMailboxes) Receive(mailbox string, milliseconds *uint64) (out *SignalsPending, err error) {
@@ -4593,7 +4751,7 @@ func (r *SignalsMailboxes) Receive(mailbox string, milliseconds *uint64) (out *S
 	}
 	o := c.area(48)
 	f5 = c.keep(o)
-	import152(f0, f1, f2, f3, f4, f5)
+	import158(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4603,7 +4761,7 @@ func (r *SignalsMailboxes) Receive(mailbox string, milliseconds *uint64) (out *S
 }
 
 //go:wasmimport stile:capability/signals@0.1.0 [method]mailboxes.url
-func import153(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import159(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // An address to which anybody who has it can post messages for a mailbox, until the call ends. The same mailbox has the same address.
 func (r *SignalsMailboxes) URL(mailbox string) (out string, err error) {
@@ -4618,7 +4776,7 @@ func (r *SignalsMailboxes) URL(mailbox string) (out string, err error) {
 	f2 = uint32(len(mailbox))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import153(f0, f1, f2, f3)
+	import159(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4628,7 +4786,7 @@ func (r *SignalsMailboxes) URL(mailbox string) (out string, err error) {
 }
 
 //go:wasmimport stile:capability/signals@0.1.0 [method]pending.subscribe
-func import154(f0 uint32) uint32
+func import160(f0 uint32) uint32
 
 // Ready once the mailbox has a message, or the time is over.
 func (r *SignalsPending) Subscribe() *Pollable {
@@ -4636,11 +4794,11 @@ func (r *SignalsPending) Subscribe() *Pollable {
 	defer c.end()
 	var f0 uint32
 	f0 = uint32(r.handle)
-	return &Pollable{import154(f0)}
+	return &Pollable{import160(f0)}
 }
 
 //go:wasmimport stile:capability/signals@0.1.0 [method]pending.take
-func import155(f0 uint32, f1 uint32)
+func import161(f0 uint32, f1 uint32)
 
 // The oldest message of the mailbox, which nobody else gets then. None if there is none. Fails with `timed-out` if there is none
 // and the time is over.
@@ -4652,7 +4810,7 @@ func (r *SignalsPending) Take() (out *SignalsMessage, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import155(f0, f1)
+	import161(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4662,7 +4820,7 @@ func (r *SignalsPending) Take() (out *SignalsMessage, err error) {
 }
 
 //go:wasmimport stile:capability/signals@0.1.0 get
-func import156(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import162(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Signals returns the binding of this name, which must be of stile:capability/signals.
 func (r *Env) Signals(name string) (out *SignalsMailboxes, err error) {
@@ -4677,7 +4835,7 @@ func (r *Env) Signals(name string) (out *SignalsMailboxes, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import156(f0, f1, f2, f3)
+	import162(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4687,7 +4845,7 @@ func (r *Env) Signals(name string) (out *SignalsMailboxes, err error) {
 }
 
 //go:wasmimport stile:capability/signals@0.1.0 put
-func import157(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import163(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutSignals gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutSignals(name string, mailboxes *SignalsMailboxes) (err error) {
@@ -4704,7 +4862,7 @@ func (r *Env) PutSignals(name string, mailboxes *SignalsMailboxes) (err error) {
 	f3 = uint32(give(&mailboxes.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import157(f0, f1, f2, f3, f4)
+	import163(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4761,7 +4919,7 @@ func (r *ToolsPending) Drop() {
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]toolbox.search
-func import158(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import164(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 func (r *ToolsToolbox) Search(query string, limit uint32) []ToolsDescription {
 	c := begin()
@@ -4777,12 +4935,12 @@ func (r *ToolsToolbox) Search(query string, limit uint32) []ToolsDescription {
 	f3 = uint32(limit)
 	o := c.area(8)
 	f4 = c.keep(o)
-	import158(f0, f1, f2, f3, f4)
+	import164(f0, f1, f2, f3, f4)
 	return loadList(o, 24, func(p unsafe.Pointer) ToolsDescription { return loadToolsDescription(p) })
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]toolbox.describe
-func import159(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import165(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 func (r *ToolsToolbox) Describe(names []string) string {
 	c := begin()
@@ -4792,21 +4950,21 @@ func (r *ToolsToolbox) Describe(names []string) string {
 	var f2 uint32
 	var f3 uint32
 	f0 = uint32(r.handle)
-	list160 := c.elements(len(names), 8)
+	list166 := c.elements(len(names), 8)
 	for k, v := range names {
-		p := unsafe.Add(list160, k*8)
+		p := unsafe.Add(list166, k*8)
 		c.storeString(p, v)
 	}
-	f1 = uint32(c.keep(list160))
+	f1 = uint32(c.keep(list166))
 	f2 = uint32(len(names))
 	o := c.area(8)
 	f3 = c.keep(o)
-	import159(f0, f1, f2, f3)
+	import165(f0, f1, f2, f3)
 	return loadString(o)
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]toolbox.start
-func import161(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32)
+func import167(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32)
 
 func (r *ToolsToolbox) Start(tool string, input string, env *Env) (out *ToolsPending, err error) {
 	c := begin()
@@ -4826,7 +4984,7 @@ func (r *ToolsToolbox) Start(tool string, input string, env *Env) (out *ToolsPen
 	f5 = uint32(give(&env.handle))
 	o := c.area(48)
 	f6 = c.keep(o)
-	import161(f0, f1, f2, f3, f4, f5, f6)
+	import167(f0, f1, f2, f3, f4, f5, f6)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4836,18 +4994,18 @@ func (r *ToolsToolbox) Start(tool string, input string, env *Env) (out *ToolsPen
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]pending.subscribe
-func import162(f0 uint32) uint32
+func import168(f0 uint32) uint32
 
 func (r *ToolsPending) Subscribe() *Pollable {
 	c := begin()
 	defer c.end()
 	var f0 uint32
 	f0 = uint32(r.handle)
-	return &Pollable{import162(f0)}
+	return &Pollable{import168(f0)}
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]pending.take
-func import163(f0 uint32, f1 uint32)
+func import169(f0 uint32, f1 uint32)
 
 func (r *ToolsPending) Take() (out string, err error) {
 	c := begin()
@@ -4857,7 +5015,7 @@ func (r *ToolsPending) Take() (out string, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import163(f0, f1)
+	import169(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4867,7 +5025,7 @@ func (r *ToolsPending) Take() (out string, err error) {
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 get
-func import164(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import170(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Tools returns the binding of this name, which must be of stile:capability/tools.
 func (r *Env) Tools(name string) (out *ToolsToolbox, err error) {
@@ -4882,7 +5040,7 @@ func (r *Env) Tools(name string) (out *ToolsToolbox, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import164(f0, f1, f2, f3)
+	import170(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4892,7 +5050,7 @@ func (r *Env) Tools(name string) (out *ToolsToolbox, err error) {
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 put
-func import165(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import171(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutTools gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutTools(name string, toolbox *ToolsToolbox) (err error) {
@@ -4909,7 +5067,7 @@ func (r *Env) PutTools(name string, toolbox *ToolsToolbox) (err error) {
 	f3 = uint32(give(&toolbox.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import165(f0, f1, f2, f3, f4)
+	import171(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -5040,12 +5198,12 @@ func storeToolError(c *call, p unsafe.Pointer, v toolError) {
 		c.storeString(unsafe.Add(p, 4), v.Value)
 	case toolErrorInvalidInput:
 		*(*uint8)(p) = 1
-		list166 := c.elements(len(v.Value), 16)
+		list172 := c.elements(len(v.Value), 16)
 		for k, v := range v.Value {
-			p := unsafe.Add(list166, k*16)
+			p := unsafe.Add(list172, k*16)
 			storeToolProblem(c, p, v)
 		}
-		c.storePair(unsafe.Add(p, 4), list166, len(v.Value))
+		c.storePair(unsafe.Add(p, 4), list172, len(v.Value))
 	case toolErrorDenied:
 		*(*uint8)(p) = 2
 		storeDenial(c, unsafe.Add(p, 4), v.Value)

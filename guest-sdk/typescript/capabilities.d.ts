@@ -317,6 +317,27 @@ export namespace Random {
   }
 }
 
+/** What a durable call can say about itself. */
+export namespace Runs {
+  /** The run of this call. If the call is not durable, all but `keep-awake` fails with `unavailable`. */
+  interface Control {
+    /**
+     * Ready once somebody has asked for the end of the run. From this call on, the run is not ended at once then, but has some time for
+     * its own end.
+     */
+    cancelled(): Promise<void>;
+    /** Keeps the call from sleeping until the handle is dropped. */
+    keepAwake(): Promise<Awake>;
+    /** Keeps JSON of at most 64 KiB with the run, in place of what it kept before. Later attempts of the run have it too. */
+    stash(value: string): Promise<void>;
+    /** What the run keeps. None if it keeps nothing. */
+    recover(): Promise<string | undefined>;
+  }
+  /** Keeps the call from sleeping. */
+  interface Awake {
+  }
+}
+
 /**
  * A durable directory of files. Paths are UTF-8 with "/" between segments, relative to the handle's directory. Neither paths
  * nor links lead out of it.

@@ -225,9 +225,9 @@ export interface Clock {
   /**
    * Waits for a time in milliseconds, or a text of one number and one unit (ms, s, min, h, d, w, or the whole word): "90 s", "3 days". Or waits until a Date, or
    * a text of ISO 8601 with its time zone, "2026-12-24T18:00:00+01:00". What is over ends at once. Throws a RangeError for any other text, and for more than 291
-   * years. A durable call sleeps meanwhile, and wakes by the machine's clock.
+   * years. A durable call sleeps meanwhile, and wakes by the machine's clock. If `signal` aborts, throws the signal's reason.
    */
-  sleep(until: number | string | Date): Promise<void>;
+  sleep(until: number | string | Date, options?: { signal?: AbortSignal }): Promise<void>;
 }
 
 /** The binding of a `stile:capability/code` interface: code that comes at run time, such as a model's. */
@@ -321,6 +321,24 @@ export interface Random {
   bytes(length: number): Uint8Array<ArrayBuffer>;
 }
 
+/** The binding of a `stile:capability/runs` interface: what a durable call can say about itself. */
+export interface Runs {
+  /**
+   * Aborts when somebody cancels the run. Without reading it, a run that is cancelled ends at once. Once you have read it, the run goes on for up to 30
+   * seconds then, to clean up. However it ends, it has been cancelled. In a call that is not durable, it never aborts.
+   */
+  readonly cancelled: AbortSignal;
+  /** Keeps the run from sleeping until the promise is settled, for what another side would not wait for. Settles like the promise. */
+  keepAwake<T>(promise: Promise<T> | T): Promise<T>;
+  /**
+   * Keeps a value with the run, in place of the last one: JSON of at most 64 KiB. Later attempts of the run have it too. Throws a CapabilityError with the code
+   * "unavailable" if the call is not durable.
+   */
+  stash(value: unknown): Promise<void>;
+  /** What the run keeps, also from an earlier attempt; undefined if it keeps nothing. Throws as `stash` does if the call is not durable. */
+  recover<T = unknown>(): Promise<T | undefined>;
+}
+
 /** The binding of a `stile:capability/sandbox` interface: a container with real programs. Its working tree is /work, empty at first. */
 export interface Sandbox {
   /** Runs a command until it ends, and returns what it wrote. A string is a command of /bin/sh. It does not reject if the command fails: see `exitCode`. */
@@ -387,11 +405,11 @@ export interface SandboxChanges {
 export interface Signals {
   /**
    * Waits for the next message in a mailbox, and takes it: no other `receive` gets it. A message that came earlier is there at once. Throws a
-   * CapabilityError with the code "unavailable" if the call is not durable.
+   * CapabilityError with the code "unavailable" if the call is not durable. If `signal` aborts, it takes no message and throws the signal's reason.
    */
-  receive<T = unknown>(mailbox: string): Promise<Signal<T>>;
+  receive<T = unknown>(mailbox: string, options?: { timeout?: undefined; signal?: AbortSignal }): Promise<Signal<T>>;
   /** Waits at most `timeout`: milliseconds, or a text like "3 days". Then the result is undefined. */
-  receive<T = unknown>(mailbox: string, options: { timeout?: number | string }): Promise<Signal<T> | undefined>;
+  receive<T = unknown>(mailbox: string, options: { timeout?: number | string; signal?: AbortSignal }): Promise<Signal<T> | undefined>;
   /**
    * The address of a mailbox: who has it can POST messages, as JSON of at most 64 KiB, until the call ends. A mailbox has one address. The manifest asks for it
    * with `"signals": { "reachable": true }`.

@@ -789,6 +789,13 @@ export function wait(pollable: Raw): Promise<void> {
   return new Promise((resolve) => (waiting[waiting.length] = { pollable, resolve }));
 }
 
+/** Ends a wait, unless the pollable was ready already. Its promise stays pending. */
+export function abandon(pollable: Raw): void {
+  if (!waiting.some((other) => other.pollable === pollable)) return;
+  waiting = waiting.filter((other) => other.pollable !== pollable);
+  pollable.drop();
+}
+
 /** Runs a function when no job is left, after others that wait for that. */
 export function task(run: () => void): void {
   ready[ready.length] = run;

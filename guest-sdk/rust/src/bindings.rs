@@ -21421,6 +21421,945 @@ result43
 }
 }
 }
+/// What a durable call can say about itself.
+#[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
+pub mod runs {
+#[used]
+#[doc(hidden)]
+static __FORCE_SECTION_REF: fn() =
+super::super::super::__link_custom_section_describing_imports;
+use super::super::super::_rt;
+pub type Error = super::super::super::stile::capability::types::Error;
+pub type Env = super::super::super::stile::capability::env::Env;
+pub type Pollable = super::super::super::stile::capability::poll::Pollable;
+/// The run of this call. If the call is not durable, all but `keep-awake` fails with `unavailable`.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Control{
+handle: _rt::Resource<Control>,
+}
+impl Control{
+#[doc(hidden)]
+pub unsafe fn from_handle(handle: u32) -> Self {
+Self {
+handle: unsafe { _rt::Resource::from_handle(handle) },
+}
+}
+#[doc(hidden)]
+pub fn take_handle(&self) -> u32 {
+_rt::Resource::take_handle(&self.handle)
+}
+#[doc(hidden)]
+pub fn handle(&self) -> u32 {
+_rt::Resource::handle(&self.handle)
+}
+}
+unsafe impl _rt::WasmResource for Control{
+#[inline]
+unsafe fn drop(_handle: u32) {
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/runs@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[resource-drop]control"]
+fn drop(_: i32, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn drop(_: i32, ) { unreachable!() }
+unsafe { drop(_handle as i32); }
+}
+}
+/// Keeps the call from sleeping.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Awake{
+handle: _rt::Resource<Awake>,
+}
+impl Awake{
+#[doc(hidden)]
+pub unsafe fn from_handle(handle: u32) -> Self {
+Self {
+handle: unsafe { _rt::Resource::from_handle(handle) },
+}
+}
+#[doc(hidden)]
+pub fn take_handle(&self) -> u32 {
+_rt::Resource::take_handle(&self.handle)
+}
+#[doc(hidden)]
+pub fn handle(&self) -> u32 {
+_rt::Resource::handle(&self.handle)
+}
+}
+unsafe impl _rt::WasmResource for Awake{
+#[inline]
+unsafe fn drop(_handle: u32) {
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/runs@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[resource-drop]awake"]
+fn drop(_: i32, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn drop(_: i32, ) { unreachable!() }
+unsafe { drop(_handle as i32); }
+}
+}
+impl Control {
+#[allow(unused_unsafe, clippy::all)]
+/// Ready once somebody has asked for the end of the run. From this call on, the run is not ended at once then, but has some time for
+/// its own end.
+#[allow(async_fn_in_trait)]
+pub fn cancelled(&self,) -> Result<Pollable,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 16+8*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 16+8*::core::mem::size_of::<*const u8>()]);
+let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/runs@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[method]control.cancelled"]
+fn wit_import1(_: i32, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
+wit_import1((self).handle() as i32, ptr0);
+let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+let result43 = match l2 {
+0 => {
+let e = {
+let l3 = *ptr0.add(8).cast::<i32>();
+super::super::super::stile::capability::poll::Pollable::from_handle(l3 as u32)
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l4 = i32::from(*ptr0.add(8).cast::<u8>());
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
+0 => {
+let e42 = {
+let l5 = *ptr0.add(16).cast::<*mut u8>();
+let l6 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len7 = l6;
+let bytes7 = _rt::Vec::from_raw_parts(l5.cast(), len7, len7);
+let l8 = *ptr0.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l9 = *ptr0.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len10 = l9;
+let bytes10 = _rt::Vec::from_raw_parts(l8.cast(), len10, len10);
+let l11 = *ptr0.add(16+4*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l12 = *ptr0.add(16+5*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len13 = l12;
+let bytes13 = _rt::Vec::from_raw_parts(l11.cast(), len13, len13);
+let l14 = *ptr0.add(16+6*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l15 = *ptr0.add(16+7*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len16 = l15;
+let bytes16 = _rt::Vec::from_raw_parts(l14.cast(), len16, len16);
+super::super::super::stile::capability::types::Denial{
+binding: _rt::string_lift(bytes7),
+operation: _rt::string_lift(bytes10),
+reason: _rt::string_lift(bytes13),
+remedy: _rt::string_lift(bytes16),
+}
+};
+V42::Denied(e42)
+}
+1 => {
+let e42 = {
+let l17 = *ptr0.add(16).cast::<*mut u8>();
+let l18 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len19 = l18;
+let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
+_rt::string_lift(bytes19)
+};
+V42::Revoked(e42)
+}
+2 => {
+V42::Expired
+}
+3 => {
+let e42 = {
+let l20 = *ptr0.add(16).cast::<*mut u8>();
+let l21 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len22 = l21;
+let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
+_rt::string_lift(bytes22)
+};
+V42::Exhausted(e42)
+}
+4 => {
+V42::TimedOut
+}
+5 => {
+let e42 = {
+let l23 = *ptr0.add(16).cast::<i64>();
+l23 as u64
+};
+V42::TooLarge(e42)
+}
+6 => {
+let e42 = {
+let l24 = *ptr0.add(16).cast::<*mut u8>();
+let l25 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len26 = l25;
+let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
+_rt::string_lift(bytes26)
+};
+V42::NotFound(e42)
+}
+7 => {
+let e42 = {
+let l27 = *ptr0.add(16).cast::<*mut u8>();
+let l28 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len29 = l28;
+let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
+_rt::string_lift(bytes29)
+};
+V42::AlreadyExists(e42)
+}
+8 => {
+let e42 = {
+let l30 = *ptr0.add(16).cast::<*mut u8>();
+let l31 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len32 = l31;
+let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
+_rt::string_lift(bytes32)
+};
+V42::Conflict(e42)
+}
+9 => {
+let e42 = {
+let l33 = *ptr0.add(16).cast::<*mut u8>();
+let l34 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len35 = l34;
+let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
+_rt::string_lift(bytes35)
+};
+V42::Invalid(e42)
+}
+10 => {
+let e42 = {
+let l36 = *ptr0.add(16).cast::<*mut u8>();
+let l37 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len38 = l37;
+let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
+_rt::string_lift(bytes38)
+};
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr0.add(16).cast::<*mut u8>();
+let l40 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
+}
+};
+v42
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result43
+}
+}
+}
+impl Control {
+#[allow(unused_unsafe, clippy::all)]
+/// Keeps the call from sleeping until the handle is dropped.
+#[allow(async_fn_in_trait)]
+pub fn keep_awake(&self,) -> Awake{
+unsafe {
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/runs@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[method]control.keep-awake"]
+fn wit_import0(_: i32, ) -> i32;
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import0(_: i32, ) -> i32 { unreachable!() }
+let ret = wit_import0((self).handle() as i32);
+Awake::from_handle(ret as u32)
+}
+}
+}
+impl Control {
+#[allow(unused_unsafe, clippy::all)]
+/// Keeps JSON of at most 64 KiB with the run, in place of what it kept before. Later attempts of the run have it too.
+#[allow(async_fn_in_trait)]
+pub fn stash(&self,value: &str,) -> Result<(),Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 16+8*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 16+8*::core::mem::size_of::<*const u8>()]);
+let vec0 = value;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/runs@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[method]control.stash"]
+fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
+let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+let result43 = match l3 {
+0 => {
+let e = ();
+Ok(e)
+}
+1 => {
+let e = {
+let l4 = i32::from(*ptr1.add(8).cast::<u8>());
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
+0 => {
+let e42 = {
+let l5 = *ptr1.add(16).cast::<*mut u8>();
+let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len7 = l6;
+let bytes7 = _rt::Vec::from_raw_parts(l5.cast(), len7, len7);
+let l8 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l9 = *ptr1.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len10 = l9;
+let bytes10 = _rt::Vec::from_raw_parts(l8.cast(), len10, len10);
+let l11 = *ptr1.add(16+4*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l12 = *ptr1.add(16+5*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len13 = l12;
+let bytes13 = _rt::Vec::from_raw_parts(l11.cast(), len13, len13);
+let l14 = *ptr1.add(16+6*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l15 = *ptr1.add(16+7*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len16 = l15;
+let bytes16 = _rt::Vec::from_raw_parts(l14.cast(), len16, len16);
+super::super::super::stile::capability::types::Denial{
+binding: _rt::string_lift(bytes7),
+operation: _rt::string_lift(bytes10),
+reason: _rt::string_lift(bytes13),
+remedy: _rt::string_lift(bytes16),
+}
+};
+V42::Denied(e42)
+}
+1 => {
+let e42 = {
+let l17 = *ptr1.add(16).cast::<*mut u8>();
+let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len19 = l18;
+let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
+_rt::string_lift(bytes19)
+};
+V42::Revoked(e42)
+}
+2 => {
+V42::Expired
+}
+3 => {
+let e42 = {
+let l20 = *ptr1.add(16).cast::<*mut u8>();
+let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len22 = l21;
+let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
+_rt::string_lift(bytes22)
+};
+V42::Exhausted(e42)
+}
+4 => {
+V42::TimedOut
+}
+5 => {
+let e42 = {
+let l23 = *ptr1.add(16).cast::<i64>();
+l23 as u64
+};
+V42::TooLarge(e42)
+}
+6 => {
+let e42 = {
+let l24 = *ptr1.add(16).cast::<*mut u8>();
+let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len26 = l25;
+let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
+_rt::string_lift(bytes26)
+};
+V42::NotFound(e42)
+}
+7 => {
+let e42 = {
+let l27 = *ptr1.add(16).cast::<*mut u8>();
+let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len29 = l28;
+let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
+_rt::string_lift(bytes29)
+};
+V42::AlreadyExists(e42)
+}
+8 => {
+let e42 = {
+let l30 = *ptr1.add(16).cast::<*mut u8>();
+let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len32 = l31;
+let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
+_rt::string_lift(bytes32)
+};
+V42::Conflict(e42)
+}
+9 => {
+let e42 = {
+let l33 = *ptr1.add(16).cast::<*mut u8>();
+let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len35 = l34;
+let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
+_rt::string_lift(bytes35)
+};
+V42::Invalid(e42)
+}
+10 => {
+let e42 = {
+let l36 = *ptr1.add(16).cast::<*mut u8>();
+let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len38 = l37;
+let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
+_rt::string_lift(bytes38)
+};
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
+}
+};
+v42
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result43
+}
+}
+}
+impl Control {
+#[allow(unused_unsafe, clippy::all)]
+/// What the run keeps. None if it keeps nothing.
+#[allow(async_fn_in_trait)]
+pub fn recover(&self,) -> Result<Option<_rt::String>,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 16+8*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 16+8*::core::mem::size_of::<*const u8>()]);
+let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/runs@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[method]control.recover"]
+fn wit_import1(_: i32, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import1(_: i32, _: *mut u8, ) { unreachable!() }
+wit_import1((self).handle() as i32, ptr0);
+let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+let result46 = match l2 {
+0 => {
+let e = {
+let l3 = i32::from(*ptr0.add(8).cast::<u8>());
+match l3 {
+0 => None,
+1 => {
+let e = {
+let l4 = *ptr0.add(8+1*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l5 = *ptr0.add(8+2*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len6 = l5;
+let bytes6 = _rt::Vec::from_raw_parts(l4.cast(), len6, len6);
+_rt::string_lift(bytes6)
+};
+Some(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+}
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l7 = i32::from(*ptr0.add(8).cast::<u8>());
+use super::super::super::stile::capability::types::Error as V45;
+let v45 = match l7 {
+0 => {
+let e45 = {
+let l8 = *ptr0.add(16).cast::<*mut u8>();
+let l9 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len10 = l9;
+let bytes10 = _rt::Vec::from_raw_parts(l8.cast(), len10, len10);
+let l11 = *ptr0.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l12 = *ptr0.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len13 = l12;
+let bytes13 = _rt::Vec::from_raw_parts(l11.cast(), len13, len13);
+let l14 = *ptr0.add(16+4*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l15 = *ptr0.add(16+5*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len16 = l15;
+let bytes16 = _rt::Vec::from_raw_parts(l14.cast(), len16, len16);
+let l17 = *ptr0.add(16+6*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l18 = *ptr0.add(16+7*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len19 = l18;
+let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
+super::super::super::stile::capability::types::Denial{
+binding: _rt::string_lift(bytes10),
+operation: _rt::string_lift(bytes13),
+reason: _rt::string_lift(bytes16),
+remedy: _rt::string_lift(bytes19),
+}
+};
+V45::Denied(e45)
+}
+1 => {
+let e45 = {
+let l20 = *ptr0.add(16).cast::<*mut u8>();
+let l21 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len22 = l21;
+let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
+_rt::string_lift(bytes22)
+};
+V45::Revoked(e45)
+}
+2 => {
+V45::Expired
+}
+3 => {
+let e45 = {
+let l23 = *ptr0.add(16).cast::<*mut u8>();
+let l24 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len25 = l24;
+let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
+_rt::string_lift(bytes25)
+};
+V45::Exhausted(e45)
+}
+4 => {
+V45::TimedOut
+}
+5 => {
+let e45 = {
+let l26 = *ptr0.add(16).cast::<i64>();
+l26 as u64
+};
+V45::TooLarge(e45)
+}
+6 => {
+let e45 = {
+let l27 = *ptr0.add(16).cast::<*mut u8>();
+let l28 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len29 = l28;
+let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
+_rt::string_lift(bytes29)
+};
+V45::NotFound(e45)
+}
+7 => {
+let e45 = {
+let l30 = *ptr0.add(16).cast::<*mut u8>();
+let l31 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len32 = l31;
+let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
+_rt::string_lift(bytes32)
+};
+V45::AlreadyExists(e45)
+}
+8 => {
+let e45 = {
+let l33 = *ptr0.add(16).cast::<*mut u8>();
+let l34 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len35 = l34;
+let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
+_rt::string_lift(bytes35)
+};
+V45::Conflict(e45)
+}
+9 => {
+let e45 = {
+let l36 = *ptr0.add(16).cast::<*mut u8>();
+let l37 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len38 = l37;
+let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
+_rt::string_lift(bytes38)
+};
+V45::Invalid(e45)
+}
+10 => {
+let e45 = {
+let l39 = *ptr0.add(16).cast::<*mut u8>();
+let l40 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V45::Unavailable(e45)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e45 = {
+let l42 = *ptr0.add(16).cast::<*mut u8>();
+let l43 = *ptr0.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len44 = l43;
+let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
+_rt::string_lift(bytes44)
+};
+V45::Interrupted(e45)
+}
+};
+v45
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result46
+}
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+#[allow(async_fn_in_trait)]
+pub fn get(env: &Env,name: &str,) -> Result<Control,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 16+8*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 16+8*::core::mem::size_of::<*const u8>()]);
+let vec0 = name;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/runs@0.1.0")]
+unsafe extern "C" {
+#[link_name = "get"]
+fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, ptr1);
+let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+let result44 = match l3 {
+0 => {
+let e = {
+let l4 = *ptr1.add(8).cast::<i32>();
+Control::from_handle(l4 as u32)
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l5 = i32::from(*ptr1.add(8).cast::<u8>());
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
+0 => {
+let e43 = {
+let l6 = *ptr1.add(16).cast::<*mut u8>();
+let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len8 = l7;
+let bytes8 = _rt::Vec::from_raw_parts(l6.cast(), len8, len8);
+let l9 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l10 = *ptr1.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len11 = l10;
+let bytes11 = _rt::Vec::from_raw_parts(l9.cast(), len11, len11);
+let l12 = *ptr1.add(16+4*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l13 = *ptr1.add(16+5*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len14 = l13;
+let bytes14 = _rt::Vec::from_raw_parts(l12.cast(), len14, len14);
+let l15 = *ptr1.add(16+6*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l16 = *ptr1.add(16+7*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len17 = l16;
+let bytes17 = _rt::Vec::from_raw_parts(l15.cast(), len17, len17);
+super::super::super::stile::capability::types::Denial{
+binding: _rt::string_lift(bytes8),
+operation: _rt::string_lift(bytes11),
+reason: _rt::string_lift(bytes14),
+remedy: _rt::string_lift(bytes17),
+}
+};
+V43::Denied(e43)
+}
+1 => {
+let e43 = {
+let l18 = *ptr1.add(16).cast::<*mut u8>();
+let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len20 = l19;
+let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
+_rt::string_lift(bytes20)
+};
+V43::Revoked(e43)
+}
+2 => {
+V43::Expired
+}
+3 => {
+let e43 = {
+let l21 = *ptr1.add(16).cast::<*mut u8>();
+let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len23 = l22;
+let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
+_rt::string_lift(bytes23)
+};
+V43::Exhausted(e43)
+}
+4 => {
+V43::TimedOut
+}
+5 => {
+let e43 = {
+let l24 = *ptr1.add(16).cast::<i64>();
+l24 as u64
+};
+V43::TooLarge(e43)
+}
+6 => {
+let e43 = {
+let l25 = *ptr1.add(16).cast::<*mut u8>();
+let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len27 = l26;
+let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
+_rt::string_lift(bytes27)
+};
+V43::NotFound(e43)
+}
+7 => {
+let e43 = {
+let l28 = *ptr1.add(16).cast::<*mut u8>();
+let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len30 = l29;
+let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
+_rt::string_lift(bytes30)
+};
+V43::AlreadyExists(e43)
+}
+8 => {
+let e43 = {
+let l31 = *ptr1.add(16).cast::<*mut u8>();
+let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len33 = l32;
+let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
+_rt::string_lift(bytes33)
+};
+V43::Conflict(e43)
+}
+9 => {
+let e43 = {
+let l34 = *ptr1.add(16).cast::<*mut u8>();
+let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len36 = l35;
+let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
+_rt::string_lift(bytes36)
+};
+V43::Invalid(e43)
+}
+10 => {
+let e43 = {
+let l37 = *ptr1.add(16).cast::<*mut u8>();
+let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len39 = l38;
+let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
+_rt::string_lift(bytes39)
+};
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
+}
+};
+v43
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result44
+}
+}
+#[allow(unused_unsafe, clippy::all)]
+#[allow(async_fn_in_trait)]
+pub fn put(env: &Env,name: &str,control: Control,) -> Result<(),Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 16+8*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 16+8*::core::mem::size_of::<*const u8>()]);
+let vec0 = name;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/runs@0.1.0")]
+unsafe extern "C" {
+#[link_name = "put"]
+fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: i32, _: *mut u8, ) { unreachable!() }
+wit_import2((env).handle() as i32, ptr0.cast_mut(), len0, (&control).take_handle() as i32, ptr1);
+let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+let result43 = match l3 {
+0 => {
+let e = ();
+Ok(e)
+}
+1 => {
+let e = {
+let l4 = i32::from(*ptr1.add(8).cast::<u8>());
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
+0 => {
+let e42 = {
+let l5 = *ptr1.add(16).cast::<*mut u8>();
+let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len7 = l6;
+let bytes7 = _rt::Vec::from_raw_parts(l5.cast(), len7, len7);
+let l8 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l9 = *ptr1.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len10 = l9;
+let bytes10 = _rt::Vec::from_raw_parts(l8.cast(), len10, len10);
+let l11 = *ptr1.add(16+4*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l12 = *ptr1.add(16+5*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len13 = l12;
+let bytes13 = _rt::Vec::from_raw_parts(l11.cast(), len13, len13);
+let l14 = *ptr1.add(16+6*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l15 = *ptr1.add(16+7*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len16 = l15;
+let bytes16 = _rt::Vec::from_raw_parts(l14.cast(), len16, len16);
+super::super::super::stile::capability::types::Denial{
+binding: _rt::string_lift(bytes7),
+operation: _rt::string_lift(bytes10),
+reason: _rt::string_lift(bytes13),
+remedy: _rt::string_lift(bytes16),
+}
+};
+V42::Denied(e42)
+}
+1 => {
+let e42 = {
+let l17 = *ptr1.add(16).cast::<*mut u8>();
+let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len19 = l18;
+let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
+_rt::string_lift(bytes19)
+};
+V42::Revoked(e42)
+}
+2 => {
+V42::Expired
+}
+3 => {
+let e42 = {
+let l20 = *ptr1.add(16).cast::<*mut u8>();
+let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len22 = l21;
+let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
+_rt::string_lift(bytes22)
+};
+V42::Exhausted(e42)
+}
+4 => {
+V42::TimedOut
+}
+5 => {
+let e42 = {
+let l23 = *ptr1.add(16).cast::<i64>();
+l23 as u64
+};
+V42::TooLarge(e42)
+}
+6 => {
+let e42 = {
+let l24 = *ptr1.add(16).cast::<*mut u8>();
+let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len26 = l25;
+let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
+_rt::string_lift(bytes26)
+};
+V42::NotFound(e42)
+}
+7 => {
+let e42 = {
+let l27 = *ptr1.add(16).cast::<*mut u8>();
+let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len29 = l28;
+let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
+_rt::string_lift(bytes29)
+};
+V42::AlreadyExists(e42)
+}
+8 => {
+let e42 = {
+let l30 = *ptr1.add(16).cast::<*mut u8>();
+let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len32 = l31;
+let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
+_rt::string_lift(bytes32)
+};
+V42::Conflict(e42)
+}
+9 => {
+let e42 = {
+let l33 = *ptr1.add(16).cast::<*mut u8>();
+let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len35 = l34;
+let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
+_rt::string_lift(bytes35)
+};
+V42::Invalid(e42)
+}
+10 => {
+let e42 = {
+let l36 = *ptr1.add(16).cast::<*mut u8>();
+let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len38 = l37;
+let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
+_rt::string_lift(bytes38)
+};
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
+}
+};
+v42
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result43
+}
+}
+}
 }
 }
 #[allow(dead_code, clippy::all)]
@@ -22104,8 +23043,8 @@ pub(crate) use __export_with_everything_impl as export;
 #[unsafe(link_section = "component-type:wit-bindgen:0.46.0:stile:extension@0.1.0:with-everything:encoded world")]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 10373] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xffO\x01A\x02\x01A'\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 10743] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xf1R\x01A\x02\x01A)\x01\
 B\x0c\x04\0\x08pollable\x03\x01\x01h\0\x01@\x01\x04self\x01\0\x7f\x04\0\x16[meth\
 od]pollable.ready\x01\x02\x01@\x01\x04self\x01\x01\0\x04\0\x16[method]pollable.b\
 lock\x01\x03\x01p\x01\x01py\x01@\x01\x09pollables\x04\0\x05\x04\0\x04poll\x01\x06\
@@ -22331,19 +23270,29 @@ es.receive\x01\x0e\x01j\x01s\x01\x01\x01@\x02\x04self\x0a\x07mailboxs\0\x0f\x04\
 self\x11\0\x15\x04\0\x14[method]pending.take\x01\x16\x01h\x03\x01i\x08\x01j\x01\x18\
 \x01\x01\x01@\x02\x03env\x17\x04names\0\x19\x04\0\x03get\x01\x1a\x01j\0\x01\x01\x01\
 @\x03\x03env\x17\x04names\x09mailboxes\x18\0\x1b\x04\0\x03put\x01\x1c\x03\0\x1es\
-tile:capability/signals@0.1.0\x05\x14\x02\x03\0\x01\x06denial\x01B\x17\x02\x03\x02\
-\x01\x15\x04\0\x06denial\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x01r\
-\x04\x09read-only\x7f\x0bdestructive\x7f\x0aidempotent\x7f\x0aopen-world\x7f\x04\
-\0\x0bannotations\x03\0\x04\x01ks\x01r\x05\x04names\x0bdescriptions\x0cinput-sch\
-emas\x0doutput-schema\x06\x0bannotations\x05\x04\0\x0adefinition\x03\0\x07\x01r\x02\
-\x04paths\x07messages\x04\0\x07problem\x03\0\x09\x01r\x03\x04names\x07messages\x05\
-stacks\x04\0\x07failure\x03\0\x0b\x01p\x0a\x01q\x05\x0cunknown-tool\x01s\0\x0din\
-valid-input\x01\x0d\0\x06denied\x01\x01\0\x09exhausted\x01s\0\x06failed\x01\x0c\0\
-\x04\0\x05error\x03\0\x0e\x01p\x08\x01@\0\0\x10\x04\0\x08describe\x01\x11\x01i\x03\
-\x01j\x01s\x01\x0f\x01@\x03\x04tools\x05inputs\x03env\x12\0\x13\x04\0\x04call\x01\
-\x14\x04\0\x1bstile:extension/tools@0.1.0\x05\x16\x04\0%stile:extension/with-eve\
-rything@0.1.0\x04\0\x0b\x15\x01\0\x0fwith-everything\x03\0\0\0G\x09producers\x01\
-\x0cprocessed-by\x02\x0dwit-component\x070.239.0\x10wit-bindgen-rust\x060.46.0";
+tile:capability/signals@0.1.0\x05\x14\x01B\x1e\x02\x03\x02\x01\x03\x04\0\x05erro\
+r\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x02\x03\x02\x01\x07\x04\0\x08\
+pollable\x03\0\x04\x04\0\x07control\x03\x01\x04\0\x05awake\x03\x01\x01h\x06\x01i\
+\x05\x01j\x01\x09\x01\x01\x01@\x01\x04self\x08\0\x0a\x04\0\x19[method]control.ca\
+ncelled\x01\x0b\x01i\x07\x01@\x01\x04self\x08\0\x0c\x04\0\x1a[method]control.kee\
+p-awake\x01\x0d\x01j\0\x01\x01\x01@\x02\x04self\x08\x05values\0\x0e\x04\0\x15[me\
+thod]control.stash\x01\x0f\x01ks\x01j\x01\x10\x01\x01\x01@\x01\x04self\x08\0\x11\
+\x04\0\x17[method]control.recover\x01\x12\x01h\x03\x01i\x06\x01j\x01\x14\x01\x01\
+\x01@\x02\x03env\x13\x04names\0\x15\x04\0\x03get\x01\x16\x01@\x03\x03env\x13\x04\
+names\x07control\x14\0\x0e\x04\0\x03put\x01\x17\x03\0\x1bstile:capability/runs@0\
+.1.0\x05\x15\x02\x03\0\x01\x06denial\x01B\x17\x02\x03\x02\x01\x16\x04\0\x06denia\
+l\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x01r\x04\x09read-only\x7f\x0b\
+destructive\x7f\x0aidempotent\x7f\x0aopen-world\x7f\x04\0\x0bannotations\x03\0\x04\
+\x01ks\x01r\x05\x04names\x0bdescriptions\x0cinput-schemas\x0doutput-schema\x06\x0b\
+annotations\x05\x04\0\x0adefinition\x03\0\x07\x01r\x02\x04paths\x07messages\x04\0\
+\x07problem\x03\0\x09\x01r\x03\x04names\x07messages\x05stacks\x04\0\x07failure\x03\
+\0\x0b\x01p\x0a\x01q\x05\x0cunknown-tool\x01s\0\x0dinvalid-input\x01\x0d\0\x06de\
+nied\x01\x01\0\x09exhausted\x01s\0\x06failed\x01\x0c\0\x04\0\x05error\x03\0\x0e\x01\
+p\x08\x01@\0\0\x10\x04\0\x08describe\x01\x11\x01i\x03\x01j\x01s\x01\x0f\x01@\x03\
+\x04tools\x05inputs\x03env\x12\0\x13\x04\0\x04call\x01\x14\x04\0\x1bstile:extens\
+ion/tools@0.1.0\x05\x17\x04\0%stile:extension/with-everything@0.1.0\x04\0\x0b\x15\
+\x01\0\x0fwith-everything\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit\
+-component\x070.239.0\x10wit-bindgen-rust\x060.46.0";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {
