@@ -104,3 +104,44 @@ func forgetStash(ctx context.Context, c *sqlite.Conn, id int64) error {
 	_, err := c.Exec(ctx, `DELETE FROM stash WHERE run = ?`, id)
 	return err
 }
+
+// Stash keeps a value with the run of this ctx, as JSON of at most [abi.MaxStash] bytes, in place of what it kept before. [Recover] returns it, also in later
+// attempts. It is a [Step]. Outside of a run, and in a step, it fails with [ErrNotDurable].
+func Stash(ctx context.Context, value any) error {
+	x, _ := ctx.Value(executionKey{}).(*execution)
+	if x == nil {
+		return ErrNotDurable
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("stash: %w", err)
+	}
+	if len(text) > abi.MaxStash {
+		return fmt.Errorf("stash: the value has %d bytes of JSON; %d are allowed", len(text), abi.MaxStash)
+	}
+	once := abi.Once{Run: x.a.name, Sequence: firstOf(x.a.attempt) + uint64(x.next) + 1} // of the step that comes now
+	_, err = Step(ctx, "stash", func(ctx context.Context) (bool, error) {
+		return true, control{x.a}.Stash(abi.WithOnce(ctx, once), text)
+	}, Repeatable)
+	return err
+}
+
+// Recover returns what the run of this ctx keeps, also from an earlier attempt. It reports false if the run keeps nothing, or null. It is a [Step]. Outside of a run,
+// and in a step, it fails with [ErrNotDurable].
+func Recover[T any](ctx context.Context) (value T, ok bool, err error) {
+	x, _ := ctx.Value(executionKey{}).(*execution)
+	if x == nil {
+		return value, false, ErrNotDurable
+	}
+	text, err := Step(ctx, "recover", func(ctx context.Context) (json.RawMessage, error) {
+		text, _, err := control{x.a}.Stashed(ctx)
+		return text, err
+	}, Repeatable)
+	if err != nil || string(text) == "null" {
+		return value, false, err
+	}
+	if err := json.Unmarshal(text, &value); err != nil {
+		return value, true, fmt.Errorf("what the run keeps: %w", err)
+	}
+	return value, true, nil
+}

@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/durable"
 	"github.com/stilehost/stile/internal/cache/cachetest"
 )
@@ -589,5 +591,43 @@ func TestStashKilled(t *testing.T) {
 	r, err := s.runs.Result(t.Context(), run.Name)
 	if err != nil || string(r.Output) != `"same"` || s.counted(t, "n") != "150" {
 		t.Errorf("got %s %v, %v; it counted to %s", r.Output, r.Outcome, err, s.counted(t, "n"))
+	}
+}
+
+// TestStashOfFunction has runs of Go code keep values for later attempts.
+func TestStashOfFunction(t *testing.T) {
+	type page struct{ N int }
+	runs := function(t, func(ctx context.Context, _ string) (seen []int, err error) {
+		last, kept, err := durable.Recover[page](ctx)
+		if err != nil || kept != (last.N > 0) {
+			return nil, fmt.Errorf("got %v, %v, %w", last, kept, err)
+		}
+		for n := last.N + 1; n <= 3; n++ {
+			if err := durable.Stash(ctx, page{n}); err != nil {
+				return nil, err
+			}
+			if err := durable.Sleep(ctx, 30*time.Millisecond); err != nil { // it is called again
+				return nil, err
+			}
+			if n != last.N+2 {
+				continue
+			}
+			return nil, errors.New("again")
+		}
+		if err := durable.Stash(ctx, strings.Repeat("a", abi.MaxStash)); err == nil || errors.As(err, new(*durable.StepError)) {
+			return nil, fmt.Errorf("too much is stashed: %w", err)
+		}
+		now, _, err := durable.Recover[page](ctx)
+		return []int{last.N, now.N}, err
+	})
+	r := result(t, runs, start(t, runs, durable.Spec{Input: []byte(`""`), Retry: durable.Retry{Attempts: 2, Delay: time.Millisecond}}))
+	if string(r.Output) != "[2,3]" || len(r.Attempts) != 1 {
+		t.Errorf("got %s %v after %d attempts", r.Output, r.Outcome, len(r.Attempts))
+	}
+	if err := durable.Stash(t.Context(), 1); !errors.Is(err, durable.ErrNotDurable) {
+		t.Errorf("got %v", err)
+	}
+	if _, _, err := durable.Recover[int](t.Context()); !errors.Is(err, durable.ErrNotDurable) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -97,8 +97,8 @@ func errMailbox(name string) error {
 	return &MessageError{fmt.Sprintf("%q cannot name a mailbox; use %s", printable.Short(name, 100), abi.MailboxNames)}
 }
 
-// ErrNotDurable reports that a call waits for messages and is no run.
-var ErrNotDurable = errors.New("only durable calls have mailboxes")
+// ErrNotDurable reports that a call that is no run waits for messages, or keeps a value.
+var ErrNotDurable = errors.New("only durable calls have mailboxes, and keep values")
 
 // Signal delivers a message to a mailbox of a run, whether or not the run waits for it, and wakes the run if it does. It reports false if the mailbox
 // has got a message with this key before. It fails with an *[UnknownError], an *[EndedError], a *[FullError] or a *[MessageError].
