@@ -131,6 +131,9 @@ func IsMailbox(name string) bool {
 	return name != "" && len(name) <= 64
 }
 
+// ChildMailbox is the mailbox of a durable call in which a message says that another durable call has ended, which the operation with this number started.
+func ChildMailbox(sequence uint64) string { return fmt.Sprint("child:", sequence) }
+
 type mailboxesKey struct{}
 
 // WithMailboxes returns a context for the operations of a durable call. nil means that the call has none.

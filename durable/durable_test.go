@@ -85,7 +85,7 @@ func open(ctx context.Context, dir, cacheDir, keyDir string, change ...func(*dur
 			if web != nil {
 				env["web"], env["files"] = web, s.files.Workspace(run.Target)
 			}
-			return durable.Authority{Request: host.Request{Env: env}}, nil
+			return durable.Authority{Request: host.Request{Env: env, Limits: host.Limits{Pending: 200}}}, nil
 		},
 	}
 	for _, c := range change {
@@ -95,7 +95,7 @@ func open(ctx context.Context, dir, cacheDir, keyDir string, change ...func(*dur
 	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	return s, s.haveFamily(dir)
 }
 
 // now is the wall clock.

@@ -557,6 +557,8 @@ type Shown struct {
 	Unread   string     `json:"unread,omitempty"`
 	// Stash is what it keeps for later attempts.
 	Stash json.RawMessage `json:"stash,omitempty"`
+	// Children are those of [Runs.Children].
+	Children []Info `json:"children,omitempty"`
 }
 
 // Show returns a run for people. It fails with an *[UnknownError] if there is no such run.
@@ -570,6 +572,12 @@ func (r *Runs) Show(ctx context.Context, run string) (s Shown, err error) {
 		s.Unread = string(r.redact([]byte(err.Error())))
 	}
 	s.Stash = r.redactJSON(stash)
+	if s.Children, err = r.Children(ctx, run); err != nil {
+		return s, err
+	}
+	for i, c := range s.Children {
+		s.Children[i].Input, s.Children[i].Reason = r.redactJSON(c.Input), string(r.redact([]byte(c.Reason)))
+	}
 	s.Input, s.Output = r.redactJSON(s.Input), r.redactJSON(s.Output)
 	s.Reason = string(r.redact([]byte(s.Reason)))
 	s.Outcome = r.redactOutcome(s.Outcome)

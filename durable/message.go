@@ -164,24 +164,29 @@ func (r *Runs) deliver(ctx context.Context, c *sqlite.Conn, w row, mailbox strin
 			return false, err
 		}
 	}
-	now := r.now().UnixMilli()
 	var data bytes.Buffer
 	if err := json.Compact(&data, m.Data); err != nil {
 		return false, &MessageError{"the message is not JSON"}
 	}
-	text, err := json.Marshal(letter{Data: data.Bytes(), From: printable.Short(m.From, maxFrom), Key: m.Key, Received: now})
+	err = r.post(ctx, c, w, mailbox, key, letter{Data: data.Bytes(), From: printable.Short(m.From, maxFrom), Key: m.Key, Received: r.now().UnixMilli()})
+	return err == nil, err
+}
+
+// post adds a message to a mailbox, and has the run go on if it sleeps and waits for it.
+func (r *Runs) post(ctx context.Context, c *sqlite.Conn, w row, mailbox string, key sql.NullString, l letter) error {
+	text, err := json.Marshal(l)
 	if err != nil {
-		return false, fmt.Errorf("write a message down: %w", err)
+		return fmt.Errorf("write a message down: %w", err)
 	}
 	var n int64 // the seal names the row
-	if err := c.Row(ctx, `INSERT INTO message (run, mailbox, key, bytes, body) VALUES (?, ?, ?, ?, x'') RETURNING n`, w.id, mailbox, key, len(m.Data)).Scan(&n); err != nil {
-		return false, err
+	if err := c.Row(ctx, `INSERT INTO message (run, mailbox, key, bytes, body) VALUES (?, ?, ?, ?, x'') RETURNING n`, w.id, mailbox, key, len(l.Data)).Scan(&n); err != nil {
+		return err
 	}
 	if _, err := c.Exec(ctx, `UPDATE message SET body = ? WHERE n = ?`, r.sealer.seal(messagePlace(w.name, mailbox, n), text), n); err != nil {
-		return false, err
+		return err
 	}
 	_, err = c.Exec(ctx, `UPDATE run SET state = 'ready', wake = NULL WHERE id = ? AND state = 'asleep' AND EXISTS (SELECT 1 FROM waiting WHERE run = run.id AND mailbox = ?)`, w.id, mailbox)
-	return err == nil, err
+	return err
 }
 
 func messagePlace(run, mailbox string, n int64) place {
@@ -191,7 +196,7 @@ func messagePlace(run, mailbox string, n int64) place {
 // room fails with a *FullError if a run has no room for a message.
 func room(ctx context.Context, c *sqlite.Conn, w row, mailbox string, bytes int) error {
 	var messages, waiting, others int64
-	const query = `SELECT ifnull(sum(mailbox = ?), 0), ifnull(sum(bytes), 0), count(DISTINCT mailbox) FILTER (WHERE mailbox <> ?) FROM message WHERE run = ? AND taken IS NULL`
+	const query = `SELECT ifnull(sum(mailbox = ?), 0), ifnull(sum(bytes), 0), count(DISTINCT mailbox) FILTER (WHERE mailbox <> ?) FROM message WHERE run = ? AND taken IS NULL AND mailbox NOT GLOB 'child:*'`
 	if err := c.Row(ctx, query, mailbox, mailbox, w.id).Scan(&messages, &waiting, &others); err != nil {
 		return err
 	}
@@ -220,7 +225,7 @@ func (r *Runs) Messages(ctx context.Context, run string) ([]Received, error) {
 		if err != nil {
 			return err
 		}
-		for found, err := range c.Rows(ctx, `SELECT n, mailbox, body FROM message WHERE run = ? AND taken IS NULL ORDER BY n`, w.id) {
+		for found, err := range c.Rows(ctx, `SELECT n, mailbox, body FROM message WHERE run = ? AND taken IS NULL AND mailbox NOT GLOB 'child:*' ORDER BY n`, w.id) {
 			if err != nil {
 				return err
 			}

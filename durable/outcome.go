@@ -19,6 +19,9 @@ type ended struct {
 	Problems []abi.Problem `json:"problems,omitempty"`
 	Known    []string      `json:"known,omitempty"`
 	Stack    string        `json:"stack,omitempty"`
+
+	// Caller is what the parent of a child gets.
+	Caller *abi.Error `json:"caller,omitempty"`
 }
 
 // endedWith describes how a call ended.

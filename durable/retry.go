@@ -97,6 +97,9 @@ func (r *Runs) again(ctx context.Context, c *sqlite.Conn, a *active, e ended, at
 	if err := r.keepAttempt(ctx, c, a.id, a.name, a.attempt, e, r.now()); err != nil {
 		return err
 	}
+	if err := r.endChildren(ctx, c, a.id, true); err != nil {
+		return err
+	}
 	if _, err := c.Exec(ctx, `UPDATE run SET listens = 0 WHERE id = ?`, a.id); err != nil {
 		return err
 	}
@@ -161,6 +164,9 @@ func (r *Runs) anew(ctx context.Context, c *sqlite.Conn, w row) error {
 		return err
 	}
 	if _, err := c.Exec(ctx, `DELETE FROM outcome WHERE run = ?`, w.id); err != nil {
+		return err
+	}
+	if err := r.endChildren(ctx, c, w.id, true); err != nil {
 		return err
 	}
 	now := r.now()

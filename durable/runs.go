@@ -73,6 +73,9 @@ type Authority struct {
 	Context context.Context
 	// Release, if not nil, is called when the call is over, whether the run goes on later or not.
 	Release func()
+	// Caller, if not nil, says what the parent of a child gets of an error with which it ended: nil if nothing better than [Result.Err] is known. If the authority of a child
+	// that has a Caller is taken away, the child ends with the cause instead of being parked.
+	Caller func(error) *abi.Error
 	// Ended, if not nil, is called after that if the run has ended, with the result of its call.
 	Ended func(host.Result, error)
 }
@@ -247,7 +250,7 @@ const maxKey = 256
 
 // Start writes a run down. It goes on in whichever process works on the store. existed says that the key already names it.
 func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err error) {
-	for _, own := range []string{"schedule:", "child:"} {
+	for _, own := range []string{"schedule:", childPrefix} {
 		if strings.HasPrefix(s.Key, own) {
 			return Info{}, false, fmt.Errorf("keys that begin with %q are those of the store itself; use another", own)
 		}
@@ -332,6 +335,7 @@ type writtenRun struct {
 	schedule string // that starts it
 	whose    string // a digest, if not empty, of who may have so many at a time
 	most     int
+	parent   *row // of a child
 }
 
 // is reports whether a run is of the same.
@@ -426,6 +430,12 @@ func (r *Runs) insert(ctx context.Context, c *sqlite.Conn, w writtenRun, mine *s
 		return found, false, fmt.Errorf("write a run down: %w", err)
 	}
 	name, now := newName(), r.now()
+	deadline := now.Add(w.deadline).UnixMilli()
+	var parent, root sql.NullInt64
+	if w.parent != nil {
+		parent, root = sql.NullInt64{Int64: w.parent.id, Valid: true}, sql.NullInt64{Int64: w.parent.top(), Valid: true}
+		deadline = w.parent.deadline
+	}
 	sealed := r.sealer.seal(place{run: name, kind: "spec"}, text)
 	start := r.sealer.seal(place{run: name, kind: "head", after: tag(sealed)}, head{attempt: 1}.text())
 	state, owner := Ready, ""
@@ -435,9 +445,9 @@ func (r *Runs) insert(ctx context.Context, c *sqlite.Conn, w writtenRun, mine *s
 			return found, false, err
 		}
 	}
-	const query = `INSERT INTO run (name, key, state, created, changed, deadline, owner, fence, code, function, schedule, spec, head, whose) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ` + rowColumns
-	err = c.Row(ctx, query, name, nullable(w.key), state, now.UnixMilli(), now.UnixMilli(), now.Add(w.deadline).UnixMilli(), nullable(owner), mine != nil, w.code, nullable(w.spec.Function), nullable(w.schedule),
-		sealed, start, w.whose).Scan(found.fields()...)
+	const query = `INSERT INTO run (name, key, state, created, changed, deadline, owner, fence, code, function, schedule, spec, head, whose, parent, root) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING ` + rowColumns
+	err = c.Row(ctx, query, name, nullable(w.key), state, now.UnixMilli(), now.UnixMilli(), deadline, nullable(owner), mine != nil, w.code, nullable(w.spec.Function), nullable(w.schedule),
+		sealed, start, w.whose, parent, root).Scan(found.fields()...)
 	if mine != nil {
 		mine.is(found.id)
 	}
@@ -507,7 +517,7 @@ func (r *Runs) info(w row) (Info, error) {
 func (w row) info(s spec) Info {
 	i := Info{
 		Name: w.name, Key: w.key.String, State: w.state, Created: timeOf(w.created), Changed: timeOf(w.changed), Deadline: timeOf(w.deadline), Reason: w.reason, Component: w.code,
-		Tool: s.Tool, Function: s.Function, Target: s.Target, Pinned: s.Pinned, Input: s.Input, Retry: s.Retry,
+		Tool: s.Tool, Function: s.Function, Target: s.Target, Pinned: s.Pinned, Input: s.Input, Retry: s.Retry, Parent: s.Parent,
 		Cancelled: w.cancel && !w.state.Final(),
 	}
 	if w.ends.Valid && i.Cancelled {
@@ -543,32 +553,47 @@ func (r *Runs) Get(ctx context.Context, name string) (Info, error) {
 	return r.info(w)
 }
 
-// List returns runs, the newest first: at most limit, and those before a name if it is not empty.
+// List returns runs that are no children, the newest first: at most limit, and those before a name if it is not empty.
 func (r *Runs) List(ctx context.Context, before string, limit int) ([]Info, error) {
-	return r.list(ctx, "", before, limit)
+	return r.list(ctx, `parent IS NULL`, before, limit)
+}
+
+// ListAll is List with children.
+func (r *Runs) ListAll(ctx context.Context, before string, limit int) ([]Info, error) {
+	return r.list(ctx, `true`, before, limit)
 }
 
 // ListOf is List for the runs of whoever started them: see [Spec.Whose].
 func (r *Runs) ListOf(ctx context.Context, whose, before string, limit int) ([]Info, error) {
-	return r.list(ctx, digestOf(whose), before, limit)
+	if whose == "" {
+		return r.List(ctx, before, limit)
+	}
+	return r.list(ctx, `whose = ? AND whose <> ''`, before, limit, digestOf(whose))
 }
 
-func (r *Runs) list(ctx context.Context, whose, before string, limit int) ([]Info, error) {
-	var rows []row
-	err := r.db.Read(ctx, func(c *sqlite.Conn) error {
+func (r *Runs) list(ctx context.Context, which, before string, limit int, args ...any) ([]Info, error) {
+	return r.listed(ctx, func(c *sqlite.Conn) (string, []any, error) {
 		from := int64(1) << 62
 		if before != "" {
 			w, err := findRun(ctx, c, before)
 			if err != nil {
-				return err
+				return "", nil, err
 			}
 			from = w.id
 		}
-		query, args := `SELECT `+rowColumns+` FROM run WHERE id < ? ORDER BY id DESC LIMIT ?`, []any{from, limit}
-		if whose != "" {
-			query, args = `SELECT `+rowColumns+` FROM run WHERE whose = ? AND whose <> '' AND id < ? ORDER BY id DESC LIMIT ?`, []any{whose, from, limit}
+		return `WHERE ` + which + ` AND id < ? ORDER BY id DESC LIMIT ?`, append(args, from, limit), nil
+	})
+}
+
+// listed returns the runs that a part of a query selects.
+func (r *Runs) listed(ctx context.Context, which func(*sqlite.Conn) (where string, args []any, err error)) ([]Info, error) {
+	var rows []row
+	err := r.db.Read(ctx, func(c *sqlite.Conn) error {
+		where, args, err := which(c)
+		if err != nil {
+			return err
 		}
-		for one, err := range c.Rows(ctx, query, args...) {
+		for one, err := range c.Rows(ctx, `SELECT `+rowColumns+` FROM run `+where, args...) {
 			if err != nil {
 				return err
 			}
@@ -704,8 +729,10 @@ func (r *Runs) Cancel(ctx context.Context, name string) (bool, error) {
 // then ends, it was cancelled. It reports false if the run has already ended.
 func (r *Runs) CancelWithin(ctx context.Context, name string, grace time.Duration) (bool, error) {
 	asked, told := false, false
-	err := r.db.Update(ctx, func(c *sqlite.Conn) error {
-		w, err := findRun(ctx, c, name)
+	var w row
+	err := r.db.Update(ctx, func(c *sqlite.Conn) (err error) {
+		asked, told = false, false
+		w, err = findRun(ctx, c, name)
 		if err != nil || w.state.Final() && w.state != Parked {
 			return err
 		}
@@ -729,8 +756,18 @@ func (r *Runs) CancelWithin(ctx context.Context, name string, grace time.Duratio
 		r.announce(watched{name, abi.CancelMailbox})
 	}
 	r.tell(name)
+	if asked && !told && w.state != Running {
+		r.childEnded(w)
+	}
 	r.wake()
 	return asked, err
+}
+
+// childEnded has this process see the message about the end of a run, if there is one.
+func (r *Runs) childEnded(w row) {
+	if parent, mailbox, ok := parentOf(w.key.String); ok {
+		r.announce(watched{parent, mailbox})
+	}
 }
 
 // finish writes down how a run ended, and drops what it would have gone on with. rest are entries that are not in its log yet.
@@ -748,6 +785,12 @@ func (r *Runs) finish(ctx context.Context, c *sqlite.Conn, name string, s State,
 		return err
 	}
 	text, err := json.Marshal(e)
+	if err == nil && w.parent.Valid {
+		if s, e, err = bounded(ctx, c, w, s, e, len(text)); err != nil {
+			return err
+		}
+		text, err = json.Marshal(e)
+	}
 	if err != nil {
 		return fmt.Errorf("write down the result of run %s: %w", name, err)
 	}
@@ -771,8 +814,13 @@ func (r *Runs) finish(ctx context.Context, c *sqlite.Conn, name string, s State,
 			return err
 		}
 	}
-	_, err = c.Exec(ctx, `DELETE FROM snapshot WHERE run = ?`, w.id)
-	return err
+	if _, err = c.Exec(ctx, `DELETE FROM snapshot WHERE run = ?`, w.id); err != nil {
+		return err
+	}
+	if err := r.endChildren(ctx, c, w.id, w.parent.Valid); err != nil {
+		return err
+	}
+	return r.tellParent(ctx, c, w)
 }
 
 func clearLog(ctx context.Context, c *sqlite.Conn, id int64) error {
@@ -793,6 +841,9 @@ func (r *Runs) Retry(ctx context.Context, name string) (bool, error) {
 		case Parked:
 			_, err = c.Exec(ctx, `UPDATE run SET state = ?, crashes = 0, reason = '', changed = ? WHERE id = ?`, Ready, r.now().UnixMilli(), w.id)
 		case Failed, Cancelled:
+			if parent, _, child := parentOf(w.key.String); child {
+				return &RetryError{w.name, "it is a call that run " + parent + " made, which was told"}
+			}
 			err = r.anew(ctx, c, w)
 		default:
 			return nil
@@ -805,13 +856,17 @@ func (r *Runs) Retry(ctx context.Context, name string) (bool, error) {
 	return retried && err == nil, err
 }
 
-// Remove deletes a run that has ended or is parked. It reports false if it goes on.
+// Remove deletes a run that has ended or is parked, and its children. It reports false if it goes on. It fails with a *[ChildError] if it is a child.
 func (r *Runs) Remove(ctx context.Context, name string) (bool, error) {
 	removed := false
 	err := r.db.Update(ctx, func(c *sqlite.Conn) error {
 		w, err := findRun(ctx, c, name)
 		if err != nil || !w.state.Final() {
 			return err
+		}
+		if w.parent.Valid {
+			parent, _, _ := parentOf(w.key.String)
+			return &ChildError{w.name, parent}
 		}
 		removed = true
 		if err := forget(ctx, c, w.id); err != nil {

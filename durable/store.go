@@ -112,6 +112,13 @@ ALTER TABLE run ADD COLUMN ends INTEGER;
 
 -- What runs keep for later attempts, and the operation that wrote it.
 CREATE TABLE stash (run INTEGER PRIMARY KEY, operation INTEGER NOT NULL, body BLOB NOT NULL) STRICT;
+`, `
+-- The run that started this one to take its result, and the first above that. taken is the operation that has taken it; 0 if none will.
+ALTER TABLE run ADD COLUMN parent INTEGER;
+ALTER TABLE run ADD COLUMN root INTEGER;
+ALTER TABLE run ADD COLUMN taken INTEGER;
+CREATE INDEX run_parent ON run (parent, taken) WHERE parent IS NOT NULL;
+CREATE INDEX run_root ON run (root) WHERE root IS NOT NULL;
 `}}
 
 // State says where a run is.
@@ -157,6 +164,8 @@ type Info struct {
 	Retry Retry `json:"retry,omitzero"`
 	// Component is the digest of its code.
 	Component string `json:"component,omitempty"`
+	// Parent is the run that started it and takes its result.
+	Parent string `json:"parent,omitempty"`
 	// Input is JSON.
 	Input json.RawMessage `json:"input,omitempty"`
 }
@@ -172,6 +181,9 @@ type spec struct {
 	Retry    Retry           `json:"retry,omitzero"`
 	// Lasts is how long the run may take. Default: [DefaultDeadline].
 	Lasts time.Duration `json:"lasts,omitempty"`
+	// Parent and Sequence are the operation that started it, if it is a child.
+	Parent   string `json:"parent,omitempty"`
+	Sequence uint64 `json:"sequence,omitempty"`
 	// Modules are the digests of the modules that the component imports.
 	Modules map[string]string `json:"modules,omitempty"`
 }
@@ -194,14 +206,15 @@ type row struct {
 	batches                    int64
 	head                       []byte
 	reason                     string
+	parent, root, taken        sql.NullInt64
 
 	parts *parts // of a run that was taken, if they were read with it
 }
 
-const rowColumns = `id, name, key, state, wake, created, changed, deadline, owner, fence, crashes, cancel, listens, ends, code, function, spec, batches, head, reason`
+const rowColumns = `id, name, key, state, wake, created, changed, deadline, owner, fence, crashes, cancel, listens, ends, code, function, spec, batches, head, reason, parent, root, taken`
 
 func (r *row) fields() []any {
-	return []any{&r.id, &r.name, &r.key, &r.state, &r.wake, &r.created, &r.changed, &r.deadline, &r.owner, &r.fence, &r.crashes, &r.cancel, &r.listens, &r.ends, &r.code, &r.function, &r.spec, &r.batches, &r.head, &r.reason}
+	return []any{&r.id, &r.name, &r.key, &r.state, &r.wake, &r.created, &r.changed, &r.deadline, &r.owner, &r.fence, &r.crashes, &r.cancel, &r.listens, &r.ends, &r.code, &r.function, &r.spec, &r.batches, &r.head, &r.reason, &r.parent, &r.root, &r.taken}
 }
 
 func findRun(ctx context.Context, c *sqlite.Conn, name string) (r row, err error) {

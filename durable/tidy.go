@@ -76,18 +76,19 @@ func (r *Runs) removeOld(ctx context.Context) error {
 func (r *Runs) old(ctx context.Context) (old []int64, err error) {
 	err = r.db.Read(ctx, func(c *sqlite.Conn) error {
 		kept, bytes := 0, int64(0)
-		const query = `SELECT id, length(spec) + ifnull((SELECT length(body) FROM outcome WHERE run = id), 0) + ifnull((SELECT length(body) FROM history WHERE run = id), 0)
-			+ ifnull((SELECT length(body) FROM stash WHERE run = id), 0) FROM run
-			WHERE state IN ('done', 'failed', 'cancelled') ORDER BY changed DESC, id DESC`
+		const size = `length(spec) + ifnull((SELECT length(body) FROM outcome WHERE run = id), 0) + ifnull((SELECT length(body) FROM history WHERE run = id), 0) + ifnull((SELECT length(body) FROM stash WHERE run = id), 0)`
+		const query = `SELECT id, 1 + (SELECT count(*) FROM run WHERE root = top.id), ` + size + ` + ifnull((SELECT sum(` + size + `) FROM run WHERE root = top.id), 0) FROM run AS top
+			WHERE state IN ('done', 'failed', 'cancelled') AND parent IS NULL ORDER BY changed DESC, id DESC`
 		for one, err := range c.Rows(ctx, query) {
 			if err != nil {
 				return err
 			}
 			var id, size int64
-			if err := one.Scan(&id, &size); err != nil {
+			var runs int
+			if err := one.Scan(&id, &runs, &size); err != nil {
 				return err
 			}
-			kept, bytes = kept+1, bytes+size
+			kept, bytes = kept+runs, bytes+size
 			if kept > r.o.MaxEnded || bytes > r.o.MaxEndedBytes {
 				if old = append(old, id); len(old) == tidyAtOnce {
 					return nil
@@ -99,8 +100,20 @@ func (r *Runs) old(ctx context.Context) (old []int64, err error) {
 	return old, err
 }
 
-// forget deletes a run.
+// forget deletes a run, and its children.
 func forget(ctx context.Context, c *sqlite.Conn, id int64) error {
+	children, err := idsOf(ctx, c, `SELECT id FROM run WHERE parent = ?`, id)
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		if err := forget(ctx, c, child); err != nil {
+			return err
+		}
+	}
+	if _, err := c.Exec(ctx, `DELETE FROM message WHERE (run, mailbox) = (SELECT parent, 'child:' || replace(key, rtrim(key, '0123456789'), '') FROM run WHERE id = ? AND parent IS NOT NULL)`, id); err != nil {
+		return err
+	}
 	if err := forgetMessages(ctx, c, id); err != nil {
 		return err
 	}

@@ -419,11 +419,25 @@ func readParts(ctx context.Context, c *sqlite.Conn, id, most int64) (*parts, err
 // dueOf finds the runs that can go on among the only ones that this process works on, and when there may be more.
 func (r *Runs) dueOf(ctx context.Context, c *sqlite.Conn, now time.Time) (due []int64, wait time.Duration, err error) {
 	wait = time.Hour
+	var all []row // with all that they have called
 	for _, name := range r.only {
 		w, err := findRun(ctx, c, name)
 		if err != nil {
 			return nil, wait, err
 		}
+		all = append(all, w)
+		for one, err := range c.Rows(ctx, `SELECT `+rowColumns+` FROM run WHERE root = ? AND id <> ? AND state IN ('ready', 'asleep')`, w.top(), w.id) {
+			if err != nil {
+				return nil, wait, err
+			}
+			var child row
+			if err := one.Scan(child.fields()...); err != nil {
+				return nil, wait, err
+			}
+			all = append(all, child)
+		}
+	}
+	for _, w := range all {
 		switch at := timeOf(w.wake.Int64).Sub(now); {
 		case !slices.Contains(r.functions, w.function.String): // another process has it
 		case w.state == Ready, w.state == Asleep && w.wake.Valid && at <= 0:
@@ -480,7 +494,7 @@ func (r *Runs) begin(a *active, w row) {
 		if authority.Release != nil {
 			authority.Release()
 		}
-		r.end(a, w, result, err, cause, authority.Ended) //nolint:contextcheck // it is written down after the end of ctx
+		r.end(a, w, result, err, cause, authority) //nolint:contextcheck // it is written down after the end of ctx
 	}
 	if w.crashes >= int64(r.o.Crashes) {
 		done(host.Result{}, &parkError{fmt.Sprintf("%d processes ended while it ran; retry it once that is mended", w.crashes)})
@@ -613,7 +627,7 @@ func (r *Runs) prepare(ctx context.Context, w row, s spec) (_ *host.Component, a
 	}
 	authority, err = r.o.Request(ctx, w.info(s))
 	if err != nil {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && (!w.parent.Valid || !errors.As(err, new(*RefusedError))) {
 			err = &parkError{err.Error()}
 		}
 		return nil, Authority{}, err
@@ -632,7 +646,7 @@ func (r *Runs) prepare(ctx context.Context, w row, s spec) (_ *host.Component, a
 }
 
 // end writes down what became of a call, and tells it if the run has ended.
-func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell func(host.Result, error)) {
+func (r *Runs) end(a *active, w row, result host.Result, err, cause error, authority Authority) {
 	ctx := r.base
 	over := false // the run
 	rest, unwritten := a.journal.stop()
@@ -649,6 +663,8 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 	var park *parkError
 	var taken *takenError
 	var failed *functionError
+	var refused *RefusedError
+	child := w.parent.Valid && authority.Caller != nil
 	var write func(*sqlite.Conn) error
 	finish := func(s State, e ended) func(*sqlite.Conn) error {
 		over = true
@@ -673,6 +689,10 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 	switch {
 	case errors.As(err, &lost), errors.As(cause, &lost):
 		return
+	case errors.As(cause, &taken) && child:
+		write = finish(Failed, ended{Outcome: host.Outcome{Kind: "failed", Message: taken.Error()}, Caller: told(authority.Caller(taken.why))})
+	case errors.As(err, &refused) && w.parent.Valid:
+		write = finish(Failed, ended{Outcome: host.Outcome{Kind: "failed", Message: refused.Reason}, Caller: told(refused.Caller)})
 	case errors.As(cause, &taken):
 		write = parked(taken.Error())
 	case err == nil:
@@ -701,6 +721,9 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 		return
 	default:
 		e := endedWith(result, err)
+		if child {
+			e.Caller = told(authority.Caller(err))
+		}
 		if e.Outcome.Kind == "fault" {
 			write = parked("a fault of the host: " + err.Error())
 		} else {
@@ -731,11 +754,14 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, tell 
 	case wrong != nil:
 		r.log.Error("what became of a run is not written down", "run", a.name, "error", wrong)
 		r.release(ctx, a, wrong)
-	case held && (over || cancelled) && tell != nil:
+	case held && (over || cancelled):
+		r.childEnded(w)
 		if cancelled {
 			result.Output, err = nil, context.Canceled
 		}
-		tell(result, err)
+		if authority.Ended != nil {
+			authority.Ended(result, err)
+		}
 	}
 }
 

@@ -43,6 +43,8 @@ type Options struct {
 	// through others. Results are in memory as blobs are, or else in a temporary file. Inputs are in memory, at most 48 MiB for all
 	// calls of the process. Default 16 MiB.
 	Held int64
+	// Durable starts the tools that durable calls start. Default: those end with the process, as those of other calls do.
+	Durable Durable
 }
 
 // Toolbox is the right to call some tools. It is an abi.Opener, so each call has the whole of Held to itself, shared by its bindings
@@ -90,9 +92,13 @@ func (*Toolbox) Lists() map[string]int {
 	return map[string]int{"toolbox.search.result": maxFound, "toolbox.describe.names": maxDescribed}
 }
 
-// Open implements abi.Opener: it returns a *Toolbox with the same options.
+// Open implements abi.Opener: it returns a *Toolbox with the same options, or for a durable call one that starts tools with Options.Durable.
 func (t *Toolbox) Open(ctx context.Context) (any, error) {
-	return &Toolbox{options: t.options, room: calls.NewRoom(ctx, t.options.Held)}, nil
+	opened := &Toolbox{options: t.options, room: calls.NewRoom(ctx, t.options.Held)}
+	if t.options.Durable != nil && abi.MailboxesOf(ctx) != nil {
+		return &durably{Toolbox: opened, can: map[string]bool{}}, nil
+	}
+	return opened, nil
 }
 
 const (

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/durable"
 	"github.com/stilehost/stile/extension"
@@ -176,7 +178,7 @@ func (n *session) openRuns(ctx context.Context, s *streams, calls *lifecycle.Man
 		n.secrets.hidden.Store(true)
 		s.tell("the texts of runs are not shown, because they may have secrets in them", err)
 	}
-	return durable.Open(ctx, durable.Options{
+	runs, err := durable.Open(ctx, durable.Options{
 		Dir: n.home, Key: key, Host: n.host, Logger: n.logger, MaxEnded: n.runs.ended, MaxEndedBytes: n.runs.bytes, URL: n.signals,
 		Request: func(ctx context.Context, run durable.Info) (a durable.Authority, err error) {
 			t, err := targetOf(run)
@@ -190,6 +192,36 @@ func (n *session) openRuns(ctx context.Context, s *streams, calls *lifecycle.Man
 			}
 		},
 	})
+	if err == nil && calls != nil {
+		n.children.runs.Store(runs)
+	}
+	return runs, err
+}
+
+// childRuns are the calls of tools that runs make: [lifecycle.Runs].
+type childRuns struct {
+	of   *session
+	runs atomic.Pointer[durable.Runs] // those of the process, once they are open; before, no run calls anything
+}
+
+// StartChild implements [lifecycle.Runs].
+func (c *childRuns) StartChild(ctx context.Context, input []byte, prepare func() (lifecycle.Run, error)) error {
+	return c.runs.Load().StartChild(ctx, func() (durable.Spec, error) {
+		run, err := prepare()
+		if err != nil {
+			return durable.Spec{}, err
+		}
+		return c.of.specOf(ctx, run, input)
+	})
+}
+
+// TakeChild implements [lifecycle.Runs].
+func (c *childRuns) TakeChild(ctx context.Context, name string, sequence uint64) (tools.Ended, bool, error) {
+	r, ok, err := c.runs.Load().TakeChild(ctx, sequence)
+	if err != nil || !ok {
+		return tools.Ended{}, false, err
+	}
+	return tools.Ended{Output: r.Output, Failure: r.Failure(name), CPU: r.Usage.CPU}, true, nil
 }
 
 // authority is what a run of a command line may do, at the time at which it goes on.
@@ -219,6 +251,9 @@ func authorityOf(ctx context.Context, calls *lifecycle.Manager, run durable.Info
 		return a, fmt.Errorf("read with which version run %s began: %w", run.Name, err)
 	}
 	awake, err := calls.Wake(ctx, t, pin)
+	if of, ok := errors.AsType[*lifecycle.CallerError](err); ok {
+		err = &durable.RefusedError{Caller: of.Caller, Reason: of.Error()}
+	}
 	return durable.Authority(awake), err
 }
 

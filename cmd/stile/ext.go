@@ -183,7 +183,7 @@ func openExtensions(ctx context.Context, s *streams, o sessionOptions) (e *exten
 	}
 	options := lifecycle.Options{
 		Dir: n.home, Host: n.host, Toolchain: n.toolchain, State: e.state, Policy: rules, Packages: e.npm, Bundler: bundler(), Types: e.types, Logger: n.logger,
-		Follow: e.followPolicy(s, text),
+		Follow: e.followPolicy(s, text), Runs: &n.children,
 	}
 	kit := ladder.KitOptions{Host: n.host, Toolchain: n.toolchain, Logger: n.logger}
 	if !n.record.off {

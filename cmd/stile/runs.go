@@ -78,7 +78,8 @@ func (n *session) useRuns(ctx context.Context, s *streams, calls *lifecycle.Mana
 }
 
 type runsList struct {
-	Limit int `placeholder:"N" default:"100" help:"Maximum number of runs to list. Default: ${default}."`
+	All   bool `help:"List the calls of tools that runs have made, too: each is a run of its own."`
+	Limit int  `placeholder:"N" default:"100" help:"Maximum number of runs to list. Default: ${default}."`
 	asJSON
 }
 
@@ -87,13 +88,18 @@ func (*runsList) Help() string {
 	return `Examples:
 
     stile runs list
+    stile runs list --all
     stile runs list --limit 10 --json`
 }
 
 // Run implements the command.
 func (c *runsList) Run(ctx context.Context, s *streams) error {
 	return withRuns(ctx, s, func(runs *durable.Runs) error {
-		all, err := runs.List(ctx, "", c.Limit)
+		list := runs.List
+		if c.All {
+			list = runs.ListAll
+		}
+		all, err := list(ctx, "", c.Limit)
 		if err != nil {
 			return err
 		}
@@ -101,12 +107,15 @@ func (c *runsList) Run(ctx context.Context, s *streams) error {
 			return printJSON(s.out, map[string][]durable.Info{"runs": all})
 		}
 		rows := [][]string{{"RUN", "TOOL", "STATE", "STARTED", "GOES ON", "KEY"}}
+		if c.All {
+			rows[0][5] = "KEY OR CALLER"
+		}
 		for _, r := range all {
 			wake := "-"
 			if !r.Wake.IsZero() {
 				wake = r.Wake.Local().Format(time.DateTime)
 			}
-			rows = append(rows, []string{r.Name, line(cmp.Or(r.Tool, r.Function), 64), string(r.State), r.Created.Local().Format(time.DateTime), wake, line(r.Key, 64)})
+			rows = append(rows, []string{r.Name, line(cmp.Or(r.Tool, r.Function), 64), string(r.State), r.Created.Local().Format(time.DateTime), wake, line(cmp.Or(r.Parent, r.Key), 64)})
 		}
 		_, err = io.WriteString(s.out, table("", rows))
 		return err
@@ -120,6 +129,9 @@ type runArg struct {
 
 // maxShownMessages is how many messages stile runs show lists.
 const maxShownMessages = 20
+
+// maxShownChildren is how many calls of tools it lists.
+const maxShownChildren = 20
 
 type runsShow struct {
 	runArg
@@ -149,8 +161,20 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 		if t, ok := callOf(r.Info); ok {
 			rows = append(rows, []string{"extension", fmt.Sprintf("%s in %s, called by %s", t.Extension, t.Scope, line(t.Viewer.String(), 100))})
 		}
-		if r.Key != "" {
+		if r.Parent != "" {
+			rows = append(rows, []string{"called by", r.Parent})
+		} else if r.Key != "" {
 			rows = append(rows, []string{"key", line(r.Key, 300)})
+		}
+		for _, child := range r.Children[:min(len(r.Children), maxShownChildren)] {
+			tool := child.Tool
+			if t, ok := callOf(child); ok {
+				tool = t.Tool
+			}
+			rows = append(rows, []string{"called", fmt.Sprintf("%s: %s is %s since %s", child.Name, line(tool, 64), child.State, child.Changed.Local().Format(time.DateTime))})
+		}
+		if more := len(r.Children) - maxShownChildren; more > 0 {
+			rows = append(rows, []string{"called", fmt.Sprintf("%d more; --json has them", more)})
 		}
 		if !r.Wake.IsZero() {
 			rows = append(rows, []string{"goes on", r.Wake.Local().Format(time.DateTime)})
@@ -382,7 +406,14 @@ func (*runsRemove) Help() string {
 
 // Run implements the command.
 func (c *runsRemove) Run(ctx context.Context, s *streams) error {
-	return changeRun(ctx, s, c.Name, (*durable.Runs).Remove, "Removed.", "it goes on; stile runs cancel ends it")
+	remove := func(runs *durable.Runs, ctx context.Context, name string) (bool, error) {
+		removed, err := runs.Remove(ctx, name)
+		if errkind.Is[*durable.ChildError](err) {
+			err = &usageError{err}
+		}
+		return removed, err
+	}
+	return changeRun(ctx, s, c.Name, remove, "Removed.", "it goes on; stile runs cancel ends it")
 }
 
 // changeRun changes the state of a run, if it is in one that allows this.

@@ -165,6 +165,7 @@ type session struct {
 	secrets  *credentials
 	logger   *slog.Logger
 	progress func(message string)
+	children childRuns
 
 	mu    sync.Mutex
 	tools *toolchain.Toolchain
@@ -201,6 +202,7 @@ func openSession(ctx context.Context, s *streams, o sessionOptions) (*session, e
 		settings: where, secrets: newCredentials(ctx, where, s), progress: func(string) {},
 		logger: slog.New(&warnings{streams: s, cache: where.cache}),
 	}
+	n.children.of = n
 	if s.interactive() {
 		n.progress = func(message string) { s.say("%s", message) }
 	}

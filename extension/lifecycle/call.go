@@ -253,6 +253,7 @@ type started struct {
 	component *host.Component // nil until the call is prepared
 	request   host.Request
 	began     bool
+	links     []link // of a durable call to those who called it
 	at        time.Time
 	clock     time.Time
 	drops     []func() // give back what the call has

@@ -23,9 +23,10 @@ import (
 // calling is a binding of a release to the tools of others.
 type calling struct {
 	*Manager
-	caller *active
-	rights capability.ToolCaller
-	names  []string // of the tools that it may call
+	caller  *active
+	binding string
+	rights  capability.ToolCaller
+	names   []string // of the tools that it may call
 
 	asking sync.Mutex
 	asked  map[[2]string]outgrown // by scope and name, callees that may do more than was approved
@@ -58,18 +59,27 @@ func (m *Manager) withCalls(a *active, bindings []extension.Binding) []extension
 		if !ok {
 			continue
 		}
-		c := &calling{Manager: m, caller: a, rights: g, asked: map[[2]string]outgrown{}}
-		for _, callee := range g.Callees() {
-			c.names = append(c.names, callee.Tools...)
+		c := m.newCalling(a, b.Name, g)
+		options := tools.Options{Resolve: c.resolve, Finder: c}
+		if m.options.Runs != nil {
+			options.Durable = durably{c}
 		}
-		slices.Sort(c.names)
-		box, err := tools.New(tools.Options{Resolve: c.resolve, Finder: c})
+		box, err := tools.New(options)
 		if err != nil {
 			panic(err) // Resolve is there
 		}
 		bindings[i].Grant = opens{g, box}
 	}
 	return bindings
+}
+
+func (m *Manager) newCalling(a *active, binding string, rights capability.ToolCaller) *calling {
+	c := &calling{Manager: m, caller: a, binding: binding, rights: rights, asked: map[[2]string]outgrown{}}
+	for _, callee := range rights.Callees() {
+		c.names = append(c.names, callee.Tools...)
+	}
+	slices.Sort(c.names)
+	return c
 }
 
 // resolve finds a tool that the binding may call.
@@ -106,26 +116,41 @@ func (c *calling) callee(tool string) *capability.Callee {
 // startedKey is the key of the call that a context belongs to.
 type startedKey struct{}
 
-// start starts a tool for the caller's code, as a [tools.Func].
-func (c *calling) start(ctx context.Context, name string, input []byte, env map[string]abi.Capability, done func([]byte, error)) {
+// callOf is a call that a call of the caller makes.
+func (c *calling) callOf(ctx context.Context, name string, input []byte, env map[string]abi.Capability) (by *started, call Call, err error) {
 	by, ok := ctx.Value(startedKey{}).(*started)
 	if !ok {
-		done(nil, fmt.Errorf("%s: its caller is not a call of an extension", name))
-		return
+		return nil, call, fmt.Errorf("%s: its caller is not a call of an extension", name)
 	}
 	if len(env) > 0 {
-		done(nil, abi.Errorf(abi.CodeInvalid, "%s: it has the approved bindings, and accepts no others", name))
-		return
+		return nil, call, abi.Errorf(abi.CodeInvalid, "%s: it has the approved bindings, and accepts no others", name)
 	}
+	p, err := c.pinOf(name)
+	if err != nil {
+		return nil, call, err
+	}
+	return by, Call{
+		Viewer: by.call.Viewer, Tool: name, Input: input, By: by.call.By, Allowed: by.call.Allowed, pin: p,
+		Via: ViaTool + by.offer.release.scope.String() + "/" + extension.ToolName(by.offer.release.manifest.Name, by.offer.tool.Name),
+	}, nil
+}
+
+// pinOf is what a call of a tool is bound to that resolve has found.
+func (c *calling) pinOf(name string) (*pin, error) {
 	callee := c.callee(name)
+	if callee == nil {
+		return nil, c.rights.Unnamed(name)
+	}
 	scope, err := extension.ParseScope(callee.Scope)
+	return &pin{calling: c, scope: scope, extension: callee.Extension}, err
+}
+
+// start starts a tool for the caller's code, as a [tools.Func].
+func (c *calling) start(ctx context.Context, name string, input []byte, env map[string]abi.Capability, done func([]byte, error)) {
+	by, call, err := c.callOf(ctx, name, input, env)
 	if err != nil {
 		done(nil, err)
 		return
-	}
-	call := Call{
-		Viewer: by.call.Viewer, Tool: name, Input: input, By: by.call.By, Allowed: by.call.Allowed, pin: &pin{c, scope, callee.Extension},
-		Via: ViaTool + by.offer.release.scope.String() + "/" + extension.ToolName(by.offer.release.manifest.Name, by.offer.tool.Name),
 	}
 	if log := by.call.Log; log != nil {
 		call.Log = func(level capability.Level, message string) { log(level, name+": "+message) }
@@ -154,17 +179,13 @@ func (c *calling) Search(query string, limit int) []tools.Description {
 
 // Find implements [tools.Finder].
 func (c *calling) Find(name string) (tools.Description, bool) {
-	callee := c.callee(name)
-	if callee == nil {
-		return tools.Description{}, false
-	}
-	scope, err := extension.ParseScope(callee.Scope)
+	p, err := c.pinOf(name)
 	if err != nil {
 		return tools.Description{}, false
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	o, ok := c.offerOf(Call{Tool: name, pin: &pin{c, scope, callee.Extension}})
+	o, ok := c.offerOf(Call{Tool: name, pin: p})
 	if !ok || o.release.quarantined() != "" {
 		return tools.Description{}, false
 	}
@@ -176,6 +197,7 @@ type pin struct {
 	*calling
 	scope     extension.Scope
 	extension string
+	callers   []RunCaller // of a durable call, the one that it was made by last
 }
 
 // by names the extension that calls.
@@ -214,7 +236,7 @@ func (p *pin) check(ctx context.Context, tool string, callee *active) error {
 		if err != nil {
 			return err
 		}
-		reason := fmt.Sprintf("%s in %s may do more now than when %s was approved", p.extension, p.scope, p.caller.manifest.Name)
+		reason := p.outgrew()
 		switch asked.State {
 		case Pending:
 			reason += fmt.Sprintf(": a person must approve request %d: `stile ext approve %[1]d` shows it and asks", asked.ID)
@@ -226,6 +248,15 @@ func (p *pin) check(ctx context.Context, tool string, callee *active) error {
 		p.asked[key] = outgrown{callee, reason}
 	}
 	return &uncoveredError{abi.Denial{Operation: "call " + tool, Reason: p.asked[key].reason}}
+}
+
+func (p *pin) outgrew() string {
+	return fmt.Sprintf("%s in %s may do more now than when %s was approved", p.extension, p.scope, p.caller.manifest.Name)
+}
+
+// uncovered is the error of check, without asking again.
+func (p *pin) uncovered(tool string) error {
+	return &uncoveredError{abi.Denial{Operation: "call " + tool, Reason: p.outgrew()}}
 }
 
 // covered is what is known of a callee of a release.

@@ -56,6 +56,8 @@ type Options struct {
 	Types *typecheck.Checker
 	// Recorder takes recordings of calls. Default: nothing is recorded.
 	Recorder Recorder
+	// Runs are where durable calls write down the calls of tools that they make. Default: these end with the process.
+	Runs Runs
 	// Loaded is how many components stay loaded; beyond it, the least recently called one is unloaded. Default 512.
 	Loaded int
 	// LoadedBytes is how much memory loaded components take, by estimate. Beyond it, those that no call uses are unloaded in the same order, and a
@@ -109,6 +111,7 @@ type Manager struct {
 	releases   map[int64]*active                    // by number
 	offers     map[extension.Scope]map[string]offer // by the full name of the tool
 	superseded []*active                            // still have running calls
+	children   map[*started]context.CancelCauseFunc // durable calls that are awake and that others made
 	changed    chan struct{}                        // closed when releases change
 
 	questions    questions // wait for a person
@@ -232,6 +235,7 @@ func (m *Manager) SetPolicy(p *policy.Policy) {
 			m.renew(a)
 		}
 	}
+	m.endUnlinked()
 }
 
 // renew makes the next call of a release create its capabilities again, and revokes those of its running calls.

@@ -38,6 +38,8 @@ type RunPin struct {
 	Via     string          `json:"via,omitempty"`
 	Vars    json.RawMessage `json:"vars,omitempty"`
 	Limits  host.Limits     `json:"limits,omitzero"`
+	// Callers are the durable calls that called this one, the first first. Each must have the right to do so whenever the call goes on.
+	Callers []RunCaller `json:"callers,omitempty"`
 }
 
 // Run is a durable call of a tool before it begins.
@@ -88,7 +90,7 @@ func (m *Manager) PrepareRun(ctx context.Context, c Call) (Run, error) {
 	}
 	defer s.drop()
 	a := s.offer.release
-	if s.request.WASI.HTTP != "" || len(s.request.WASI.Filesystem) > 0 {
+	if usesWASI(s.request.WASI) {
 		return Run{}, &UndurableError{c.Tool, "it uses WASI"}
 	}
 	if err := s.component.CheckInput(s.ctx, s.request); err != nil { //nolint:contextcheck // it is made of ctx
@@ -112,6 +114,9 @@ func (m *Manager) PrepareRun(ctx context.Context, c Call) (Run, error) {
 			return wasm, err
 		},
 	}
+	if c.pin != nil {
+		run.Callers = c.pin.callers
+	}
 	if d, ok := a.manifest.DurableTool(run.Own); ok {
 		run.Retry = d.Retry
 	}
@@ -125,12 +130,15 @@ type Awake struct {
 	Context context.Context
 	// Release gives back what the call has. It must be called.
 	Release func()
+	// Caller is what the tool is told of an error that called this one. It is nil if no tool did. It returns nil if nothing is to be said.
+	Caller func(error) *abi.Error
 	// Ended writes down that the run has ended, in the statistics and the audit log.
 	Ended func(host.Result, error)
 }
 
 // Wake returns what a durable call may do now: what its own release was approved for, as far as the policy allows it today. A release keeps its approval
-// for its runs while another one has taken its place. Once the extension is revoked or removed, the error is a *[RevokedError].
+// for its runs while another one has taken its place. Once the extension is revoked or removed, the error is a *[RevokedError]. A call that another tool made needs
+// as well what was approved for that one, and so on: an error of such a call may be a *[CallerError].
 func (m *Manager) Wake(ctx context.Context, t RunTarget, p RunPin) (Awake, error) {
 	if err := m.enter(); err != nil {
 		return Awake{}, err
@@ -142,6 +150,9 @@ func (m *Manager) Wake(ctx context.Context, t RunTarget, p RunPin) (Awake, error
 	awake, err := s.wake(ctx, t, p)
 	if err != nil {
 		s.drop()
+		if told := t.told(err); told != nil && len(p.Callers) > 0 && ctx.Err() == nil {
+			err = &CallerError{told, err}
+		}
 		return Awake{}, err
 	}
 	return awake, nil
@@ -162,7 +173,10 @@ func (s *started) wake(ctx context.Context, t RunTarget, p RunPin) (Awake, error
 		return Awake{}, &UnknownToolError{t.Tool}
 	}
 	s.offer = offer{a, a.tools[at]}
-	s.breaker = a.breaker(broken{s.offer.tool.Name, t.Viewer, ""})
+	if err := s.link(ctx, t, p); err != nil {
+		return Awake{}, err
+	}
+	s.breaker = a.breaker(broken{s.offer.tool.Name, t.Viewer, s.call.pin.by()})
 	if reason := a.quarantined(); reason != "" {
 		return Awake{}, &QuarantinedError{a.manifest.Name, reason}
 	}
@@ -170,6 +184,9 @@ func (s *started) wake(ctx context.Context, t RunTarget, p RunPin) (Awake, error
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	s.ctx = context.WithValue(under, startedKey{}, s)
 	s.drops = append(s.drops, func() { stop(); cancel(nil) })
+	if len(s.links) > 0 {
+		s.drops = append(s.drops, s.awake(cancel))
+	}
 	env, made, err := m.environment(s.ctx, a) //nolint:contextcheck // it ends with ctx
 	if err != nil {
 		return Awake{}, cmp.Or(a.cause(), err)
@@ -177,7 +194,7 @@ func (s *started) wake(ctx context.Context, t RunTarget, p RunPin) (Awake, error
 	request := host.Request{
 		Name: t.Tool, Extension: a.manifest.Name, User: t.Viewer.String(), Env: env, Vars: p.Vars, Limits: p.Limits, Approved: a.tools,
 		Begin: func(ctx context.Context) error {
-			if err := m.Refresh(ctx); err != nil {
+			if err := cmp.Or(m.Refresh(ctx), s.stillLinked()); err != nil {
 				return err
 			}
 			a.mu.Lock()
@@ -188,14 +205,16 @@ func (s *started) wake(ctx context.Context, t RunTarget, p RunPin) (Awake, error
 			return nil
 		},
 	}
-	if request.Limits.Nesting == 0 {
-		request.Limits.Nesting = m.policy.Load().Limits.Nesting
-	}
+	request.Limits.Nesting = max(1, s.nesting()-len(p.Callers)) // of what is not durable; durably counts the others
 	s.at, s.clock = m.options.Now(), time.Now()
-	return Awake{Request: request, Context: s.ctx, Release: s.drop, Ended: func(r host.Result, err error) {
+	awake := Awake{Request: request, Context: s.ctx, Release: s.drop, Ended: func(r host.Result, err error) {
 		s.ctx = context.WithoutCancel(s.ctx)
 		_, _ = s.finish(r, err)
-	}}, nil
+	}}
+	if len(p.Callers) > 0 {
+		awake.Caller = t.told
+	}
+	return awake, nil
 }
 
 // releaseOf returns the release of a durable call, and counts a call of it: the one that the call began with, even if another took its place.

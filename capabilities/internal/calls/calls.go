@@ -118,15 +118,20 @@ func (h held) quota() *blob.Quota { return blob.NewQuota("bytes held for tools",
 // much as its caller is charged.
 const startTime = 300 * time.Microsecond
 
+// Pay charges the guest of ctx for the start of something, with so many bytes of text.
+func Pay(ctx context.Context, text int) error {
+	if err := abi.Work(ctx, startTime); err != nil {
+		return err
+	}
+	return abi.Charge(ctx, text)
+}
+
 // Start calls run on a goroutine of its own, with what the guest passes on in env, and returns at once. text is what the guest passed
 // besides, of which run keeps nothing more. ctx is the guest's; that of run also ends with the call that Start returns. At the end, run
 // calls done once, on any goroutine, or panics instead. It should return while it waits. Start fails with abi.ErrExhausted if the host
 // holds too much.
 func (r *Room) Start(ctx context.Context, text int, env abi.Env, run func(ctx context.Context, env map[string]abi.Capability, done func(output []byte, err error))) (*Call, error) {
-	if err := abi.Work(ctx, startTime); err != nil {
-		return nil, err
-	}
-	if err := abi.Charge(ctx, text); err != nil {
+	if err := Pay(ctx, text); err != nil {
 		return nil, err
 	}
 	capabilities := env.Capabilities() // here, because the guest continues
