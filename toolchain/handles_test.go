@@ -112,12 +112,12 @@ var helds = []held{
 		resource: "http.exchange", what: "a request of `http`, until its response is read, or its `AbortSignal` ends it", open: `const sent = env.web.fetch(input.url + "/slow");`,
 		use: `await env.web.fetch(input.url + "/release"); return await (await sent).text() === "x";`, done: `await env.web.fetch(input.url + "/release").then(r => r.text()); await (await sent).text();`,
 	},
-	{resource: "http.exchange", open: `const response = await env.web.fetch(input.url + "/quick");`, use: `return await response.text() === "x";`, done: `await response.text();`},
+	{resource: "http.exchange", open: `const response = await env.web.fetch(input.url + "/quick");`, use: `return await response.text() === "x";`, done: `for await (const part of response.body) part.length;`},
 	{
 		resource: "poll.pollable", what: "what it waits for that is none of these, alone or beside a timer", open: `const sent = env.web.fetch(input.url + "/slow"); const both = Promise.all([sent, env.clock.sleep(150)]);`,
 		use: `await env.web.fetch(input.url + "/release"); await both; return await (await sent).text() === "x";`,
 	},
-	{resource: "blob.blob", what: "a `Blob` whose bytes are on the host: from a `blob` binding, a response, a file, or a browser", open: `const blob = await env.blobs.createBlob(["a"]);`, use: `return await blob.text() === "a";`},
+	{resource: "blob.blob", what: "a `Blob` whose bytes are on the host: from a `blob` binding, a response, a file, or a browser. Once it has one, it stays awake until it ends", open: `const blob = await env.blobs.createBlob(["a"]);`, use: `return await blob.text() === "a";`},
 	{resource: "blob.writer", what: "such a `Blob` that is being written", open: `let end; const stream = new ReadableStream({ async pull(c) { await new Promise(r => end = r); c.enqueue(new TextEncoder().encode("a")); c.close(); } });
 		let large = 0; const body = new ReadableStream({ async pull(c) { if (large++ < 5) c.enqueue(new Uint8Array(250_000)); else { await new Promise(r => end = r); c.close(); } } });
 		const sent = env.web.fetch(input.url + "/length", { method: "POST", body, duplex: "half" });`, use: `end(); return await (await sent).text() === "1250000";`},
@@ -139,7 +139,7 @@ var helds = []held{
 		done: `await env.web.fetch(input.url + "/release").then(r => r.text()); await opened; await env.page.close();`,
 	},
 	{resource: "sandbox.container", what: "a sandbox that the call has used, until the call ends", open: `await env.box.run("echo a > f");`, use: `return (await env.box.run("cat f")).stdout === "a\n";`},
-	{resource: "sandbox.process", what: "a process in it", open: `const p = env.box.start("sleep 1000");`, use: `p.stop(); return (await p.result).ending === "stopped";`},
+	{resource: "sandbox.process", what: "a process in it", open: `await env.box.run("true"); const p = env.box.start("sleep 1000");`, use: `p.stop(); return (await p.result).ending === "stopped";`},
 	{resource: "sandbox.transfer", what: "`push` and `pull`", open: `await env.files.write("pushed", "a"); const copy = env.box.push(env.files);`, use: `return (await copy).added.includes("pushed");`},
 	{resource: "shops.shop", sleeps: true, open: `env.shop;`, use: `return await (await env.shop.seat(1)).number() === 1;`},
 	{resource: "shops.ticket", what: "a value of your own capability in Go, if it is an `abi.Lasting` and its binding an `abi.Restorer`", sleeps: true, open: `const ticket = await env.shop.ticket(7);`, use: `return await ticket.number() === 7;`},

@@ -152,7 +152,7 @@ func (p *Process) run(s *Sandbox, config box.Process, limit time.Duration) {
 	defer p.cancel()
 	m, err := s.open(p.ctx, false)
 	if err != nil {
-		p.fail(err)
+		p.fail(s, err)
 		return
 	}
 	s.held.run(1)
@@ -170,7 +170,7 @@ func (p *Process) run(s *Sandbox, config box.Process, limit time.Duration) {
 				err = known
 			}
 		}
-		p.fail(startError(err))
+		p.fail(s, startError(err))
 		return
 	}
 	p.mu.Lock()
@@ -186,9 +186,16 @@ func (p *Process) run(s *Sandbox, config box.Process, limit time.Duration) {
 	}
 }
 
-func (p *Process) fail(err error) {
+// killed is the exit code of a process that is killed.
+const killed = 128 + 9
+
+func (p *Process) fail(s *Sandbox, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.ctx.Err() != nil && s.ctx.Err() == nil { // it was stopped before it began
+		p.exit = Exit{Code: killed, Ending: Stopped}
+		return
+	}
 	p.err = err
 	if _, ok := errors.AsType[*abi.Error](err); !ok && p.ctx.Err() == nil {
 		p.err = abi.Errorf(abi.CodeUnavailable, "the sandbox failed")

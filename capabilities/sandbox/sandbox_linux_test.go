@@ -359,3 +359,20 @@ func TestPushedLater(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestStoppedEarly stops a process while its container starts.
+func TestStoppedEarly(t *testing.T) {
+	s := open(t, home(t), sandbox.Rights{})
+	p, err := s.Start(t.Context(), sandbox.Command{Argv: []string{"sleep", "1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stop(t.Context())
+	if err := p.Subscribe(t.Context(), sandbox.Stage{Case: sandbox.StageEnded}).Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := p.Take(t.Context()); err != nil || e.Ending != sandbox.Stopped || e.Code != 137 {
+		t.Errorf("got %+v, %v", e, err)
+	}
+	must(t, s, "true")
+}
