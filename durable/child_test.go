@@ -588,3 +588,24 @@ func TestChildAltered(t *testing.T) {
 		})
 	}
 }
+
+// TestChildrenAreTidied keeps as many runs as the options say, counted with their children. Children go with their parent, and not before.
+func TestChildrenAreTidied(t *testing.T) {
+	s, spec := newFamily(t, func(o *durable.Options) { o.MaxEnded = 5 })
+	s.runs.Work()
+	var runs []string
+	for range 3 {
+		run := s.start(t, spec, `{"what": "each", "children": 3, "size": 10}`)
+		s.until(t, run, durable.Done)
+		runs = append(runs, run)
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	s.reopen(t)
+	s.runs.Work() // which tidies at first
+	for s.count(t, `SELECT count(*) FROM run`) != 4 {
+		<-time.After(5 * time.Millisecond)
+	}
+	s.childrenIn(t, runs[2], 3, durable.Done)
+}

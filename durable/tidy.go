@@ -72,10 +72,10 @@ func (r *Runs) removeOld(ctx context.Context) error {
 	}
 }
 
-// old finds runs to remove, at most tidyAtOnce.
+// old finds runs to remove: with their children, about tidyAtOnce.
 func (r *Runs) old(ctx context.Context) (old []int64, err error) {
 	err = r.db.Read(ctx, func(c *sqlite.Conn) error {
-		kept, bytes := 0, int64(0)
+		kept, bytes, removed := 0, int64(0), 0
 		const size = `length(spec) + ifnull((SELECT length(body) FROM outcome WHERE run = id), 0) + ifnull((SELECT length(body) FROM history WHERE run = id), 0) + ifnull((SELECT length(body) FROM stash WHERE run = id), 0)`
 		const query = `SELECT id, 1 + (SELECT count(*) FROM run WHERE root = top.id), ` + size + ` + ifnull((SELECT sum(` + size + `) FROM run WHERE root = top.id), 0) FROM run AS top
 			WHERE state IN ('done', 'failed', 'cancelled') AND parent IS NULL ORDER BY changed DESC, id DESC`
@@ -90,7 +90,8 @@ func (r *Runs) old(ctx context.Context) (old []int64, err error) {
 			}
 			kept, bytes = kept+runs, bytes+size
 			if kept > r.o.MaxEnded || bytes > r.o.MaxEndedBytes {
-				if old = append(old, id); len(old) == tidyAtOnce {
+				old = append(old, id)
+				if removed += runs; removed >= tidyAtOnce {
 					return nil
 				}
 			}

@@ -71,7 +71,7 @@ func (d durably) Start(ctx context.Context, name string, input []byte, env map[s
 		err = d.options.Runs.StartChild(ctx, input, func() (Run, error) { return d.prepareChild(ctx, by, call) })
 	}
 	if undurable, ok := errors.AsType[*UndurableError](err); ok { // since Can, it has been replaced
-		return abi.Errorf(abi.CodeUnavailable, "%s: it has another version, which %s; call it again", name, undurable.Reason)
+		return abi.Errorf(abi.CodeUnavailable, "%s: a version has replaced it that cannot be called durably, because %s; call it again", name, undurable.Reason)
 	}
 	return forCaller(name, err)
 }
