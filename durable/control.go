@@ -15,7 +15,7 @@ import (
 type control struct{ *active }
 
 // failed has an error end the call, which must not take it for an answer, unless the call has ended already.
-func (a control) failed(ctx context.Context, err error) error {
+func (a *active) failed(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}

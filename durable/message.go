@@ -314,9 +314,12 @@ func (a mailboxes) Take(ctx context.Context, mailbox string) (m abi.Message, ok 
 		return nil
 	})
 	if err != nil || !ok {
-		return m, false, err
+		return m, false, a.failed(ctx, err)
 	}
 	l, err := r.openLetter(a.name, mailbox, n, body)
+	if errors.Is(err, errDamaged) {
+		err = a.failed(ctx, &parkError{err.Error()})
+	}
 	return abi.Message{Data: l.Data, From: l.From, Received: timeOf(l.Received)}, err == nil, err
 }
 

@@ -261,3 +261,19 @@ func TestAlteredMessage(t *testing.T) {
 		})
 	}
 }
+
+// TestAlteredSignal alters a message for a tool that catches all errors. The run is parked all the same.
+func TestAlteredSignal(t *testing.T) {
+	s := newStored(t)
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `try { return await env.signals.receive("go"); } catch (e) { return e.message; }`)
+	run, _, err := s.runs.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(t, s.runs, run.Name, 1, "")
+	s.change(t, flip("message", "body", "true"))
+	s.runs.Work()
+	if r := s.until(t, run.Name, durable.Parked); !strings.Contains(r.Reason, "damaged") {
+		t.Errorf("it is parked because %s", r.Reason)
+	}
+}
