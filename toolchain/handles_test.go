@@ -121,7 +121,8 @@ var helds = []held{
 	{resource: "blob.writer", what: "such a `Blob` that is being written", open: `let end; const stream = new ReadableStream({ async pull(c) { await new Promise(r => end = r); c.enqueue(new TextEncoder().encode("a")); c.close(); } });
 		let large = 0; const body = new ReadableStream({ async pull(c) { if (large++ < 5) c.enqueue(new Uint8Array(250_000)); else { await new Promise(r => end = r); c.close(); } } });
 		const sent = env.web.fetch(input.url + "/length", { method: "POST", body, duplex: "half" });`, use: `end(); return await (await sent).text() === "1250000";`},
-	{resource: "tools.pending", what: "a call of another tool", open: `const called = env.tools.call("slow");`, use: `await env.web.fetch(input.url + "/release"); return await called === 1;`, done: `await env.web.fetch(input.url + "/release").then(r => r.text()); await called;`},
+	{resource: "tools.pending", what: "[a call of another tool](#calls-of-other-tools) that is durable too", sleeps: true, open: `const child = env.tools.call("durable");`, use: `return await child === 1;`},
+	{resource: "tools.pending", what: "any other call of a tool", open: `const called = env.tools.call("slow");`, use: `await env.web.fetch(input.url + "/release"); return await called === 1;`, done: `await env.web.fetch(input.url + "/release").then(r => r.text()); await called;`},
 	{
 		resource: "code.pending", what: "a run of `code`", open: `const called = env.code.execute("slow");`, use: `await env.web.fetch(input.url + "/release"); return (await called).result === 1;`,
 		done: `await env.web.fetch(input.url + "/release").then(r => r.text()); await called;`,
@@ -253,7 +254,7 @@ func TestHeld(t *testing.T) {
 			done([]byte("1"), nil)
 		}()
 	}
-	box, err := tools.New(tools.Options{Resolve: func(string) (tools.Func, error) {
+	box, err := tools.New(tools.Options{Durable: children{}, Resolve: func(string) (tools.Func, error) {
 		return func(ctx context.Context, name string, _ []byte, _ map[string]abi.Capability, done func([]byte, error)) {
 			slow(ctx, name, done)
 		}, nil
@@ -310,6 +311,7 @@ func TestHeld(t *testing.T) {
 			slept = true
 			again := d
 			again.State, r.Durable, r.Env = asleep.State, &again, env(2*time.Hour)
+			again.Mailboxes = &noMail{ended: true}
 			result, err = hosts[1].Do(ctx, r)
 		}
 		if slept != sleeps {
@@ -333,14 +335,30 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// noMail are mailboxes without messages.
-type noMail struct{}
+// children are durable calls of the tool "durable", which have ended whenever somebody asks.
+type children struct{}
+
+func (children) Can(tool string) bool { return tool == "durable" }
+
+func (children) Start(context.Context, string, []byte, map[string]abi.Capability) error { return nil }
+
+func (children) Take(context.Context, string, uint64) (r tools.Ended, ok bool, err error) {
+	return tools.Ended{Output: []byte("1")}, true, nil
+}
+
+// noMail are mailboxes without messages, but for those that say that a child has ended.
+type noMail struct{ ended bool }
 
 func (*noMail) Take(context.Context, string) (m abi.Message, ok bool, err error) {
 	return m, false, nil
 }
 
-func (*noMail) Watch(context.Context, string, func()) (stop func(), err error) { return func() {}, nil }
+func (m *noMail) Watch(_ context.Context, mailbox string, ready func()) (stop func(), err error) {
+	if m.ended && strings.HasPrefix(mailbox, "child:") {
+		ready()
+	}
+	return func() {}, nil
+}
 
 func (*noMail) Address(context.Context, string) (string, error) { return "", abi.ErrUnavailable }
 
