@@ -23,7 +23,7 @@ const (
 	keptText = 16 << 10
 	// keptWords bounds the arguments and the answer of each, in bytes.
 	keptWords = 120
-	// tailBytes bounds how much of a log is read for them.
+	// tailBytes bounds how much of a log is read for them, in bytes as they are in the file, and unpacked: nobody else can write meanwhile.
 	tailBytes = 1 << 20
 	// pageBytes is how much of a log is read at once, apart from a part that is larger by itself.
 	pageBytes = 1 << 20
@@ -187,26 +187,48 @@ func (r *Runs) latest(ctx context.Context, c *sqlite.Conn, k cutting) (h history
 	if h, damage = r.openHistory(k.name, at, body); damage != nil {
 		h = history{}
 	}
+	k.head.attempt = cmp.Or(k.head.attempt, h.Attempt, 1) // it is 0 if it cannot be read
 	batches, after, err := r.tail(ctx, c, k.id)
 	if err != nil {
 		return h, damage, err
 	}
 	whole := len(batches) == 0 || batches[0].n == at+1
+	var wrong error
+	packed := make([][]byte, 0, len(batches))
+	for _, b := range batches {
+		text, err := r.sealer.decrypt(place{run: k.name, kind: "log", n: b.n, after: after}, b.body)
+		if wrong = err; err != nil {
+			break
+		}
+		packed, after = append(packed, text), tag(b.body)
+	}
+	first, size := len(packed), 0
+	for first > 0 {
+		if size += unpackedSize(packed[first-1]); size > tailBytes {
+			whole = false
+			break
+		}
+		first--
+	}
 	s := &scan{runs: r, function: k.function, attempt: k.head.attempt, most: KeptOperations, short: true}
 	if whole && h.Attempt == k.head.attempt {
 		s.number = h.Count
 	}
-	var wrong error
-	for _, b := range batches {
-		if wrong = s.batch(k.name, b.n, after, b.body); wrong != nil {
+	for _, p := range packed[first:] {
+		if err := s.packed(p); err != nil {
+			wrong = err
 			break
 		}
-		after = tag(b.body)
 	}
-	if wrong == nil {
+	last := k.head.operations
+	switch {
+	case wrong != nil:
+	case len(k.rest) <= tailBytes:
 		wrong = s.entries(r.now(), k.rest)
+	default:
+		last -= begins(k.function, k.rest)
 	}
-	switch last := k.head.operations; {
+	switch {
 	case whole || k.function:
 	case wrong != nil: // nobody knows which these are
 		s.list = nil
@@ -265,9 +287,9 @@ type scan struct {
 	list   []Operation
 }
 
-// batch opens a batch and reads its entries.
-func (s *scan) batch(run string, n int64, after, body []byte) error {
-	text, err := s.runs.sealer.open(place{run: run, kind: "log", n: n, after: after}, body)
+// packed reads the entries of a batch.
+func (s *scan) packed(batch []byte) error {
+	text, err := unpack(batch)
 	if err != nil {
 		return err
 	}
@@ -534,7 +556,11 @@ func (p *pages) read(ctx context.Context) (more bool, err error) {
 		if b.n != p.n+1 {
 			return false, damaged("the log", errDamaged)
 		}
-		if err := p.scan.batch(w.name, b.n, p.tag, b.body); err != nil {
+		packed, err := r.sealer.decrypt(place{run: w.name, kind: "log", n: b.n, after: p.tag}, b.body)
+		if err == nil {
+			err = p.scan.packed(packed)
+		}
+		if err != nil {
 			return false, damaged("the log", err)
 		}
 		p.n, p.tag = b.n, tag(b.body)
@@ -576,10 +602,9 @@ func (r *Runs) Show(ctx context.Context, run string) (s Shown, err error) {
 		return s, err
 	}
 	for i, c := range s.Children {
-		s.Children[i].Input, s.Children[i].Reason = r.redactJSON(c.Input), string(r.redact([]byte(c.Reason)))
+		s.Children[i] = r.Redact(c)
 	}
-	s.Input, s.Output = r.redactJSON(s.Input), r.redactJSON(s.Output)
-	s.Reason = string(r.redact([]byte(s.Reason)))
+	s.Info, s.Output = r.Redact(s.Info), r.redactJSON(s.Output)
 	s.Outcome = r.redactOutcome(s.Outcome)
 	for i, a := range s.Attempts {
 		s.Attempts[i].Outcome = r.redactOutcome(a.Outcome)
@@ -595,6 +620,12 @@ func (r *Runs) Show(ctx context.Context, run string) (s Shown, err error) {
 		}
 	}
 	return s, nil
+}
+
+// Redact returns what is known of a run without secrets that [host.Options.Redact] takes out.
+func (r *Runs) Redact(i Info) Info {
+	i.Input, i.Reason, i.Key, i.Target = r.redactJSON(i.Input), string(r.redact([]byte(i.Reason))), string(r.redact([]byte(i.Key))), string(r.redact([]byte(i.Target)))
+	return i
 }
 
 func (r *Runs) redactOutcome(o host.Outcome) host.Outcome {

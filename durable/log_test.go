@@ -261,3 +261,32 @@ func TestStepOperations(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestHugeOperations has a run whose log takes little room in the file and much in memory. Only its end is read when the run falls asleep, and has the right numbers.
+func TestHugeOperations(t *testing.T) {
+	s := newStored(t)
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `
+		await env.store.set("big", "x".repeat(200000));
+		for (let i = 0; i < 50; i++) await env.store.get("big");
+		for (let i = 0; i < 3; i++) await env.store.increment("n", 1);
+		await env.signals.receive("approved");`)
+	run, _, err := s.runs.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.runs.Work()
+	s.until(t, run.Name, durable.Asleep)
+	all := operations(t, s.runs, run.Name)
+	var numbers []uint64
+	for i, o := range all {
+		if o.Function == "increment" {
+			numbers = append(numbers, o.Number)
+		}
+		if i > 0 && o.Number != all[i-1].Number+1 {
+			t.Errorf("operation %d comes after %d", o.Number, all[i-1].Number)
+		}
+	}
+	if len(all) > 20 || !slices.Equal(numbers, []uint64{54, 55, 56}) {
+		t.Errorf("%d operations are kept, with the increments %v", len(all), numbers)
+	}
+}

@@ -76,19 +76,43 @@ func (s *sealer) seal(at place, content []byte) []byte {
 var errDamaged = errors.New("it is damaged or was altered, or the key is another")
 
 func (s *sealer) open(at place, sealed []byte) ([]byte, error) {
+	packed, err := s.decrypt(at, sealed)
+	if err != nil {
+		return nil, err
+	}
+	return unpack(packed)
+}
+
+// decrypt returns what is sealed, compressed.
+func (s *sealer) decrypt(at place, sealed []byte) (packed []byte, err error) {
 	if len(sealed) < s.aead.NonceSize()+tagSize {
 		return nil, errDamaged
 	}
 	n := s.aead.NonceSize()
-	packed, err := s.aead.Open(nil, sealed[:n], sealed[n:], at.text())
-	if err != nil {
+	if packed, err = s.aead.Open(nil, sealed[:n], sealed[n:], at.text()); err != nil {
 		return nil, errDamaged
 	}
+	return packed, nil
+}
+
+func unpack(packed []byte) ([]byte, error) {
 	content, err := unpacker().DecodeAll(packed, nil)
 	if err != nil {
 		return nil, errDamaged
 	}
 	return content, nil
+}
+
+// unpackedSize is how many bytes something that was sealed takes when it is unpacked. The packer leaves out sizes below 256.
+func unpackedSize(packed []byte) int {
+	var h zstd.Header
+	switch err := h.Decode(packed); {
+	case err != nil || h.FrameContentSize > maxSealed:
+		return maxSealed
+	case !h.HasFCS:
+		return 256
+	}
+	return int(h.FrameContentSize)
 }
 
 // tag identifies what is sealed.

@@ -103,6 +103,9 @@ func (c *runsList) Run(ctx context.Context, s *streams) error {
 		if err != nil {
 			return err
 		}
+		for i, r := range all {
+			all[i] = runs.Redact(r)
+		}
 		if c.JSON {
 			return printJSON(s.out, map[string][]durable.Info{"runs": all})
 		}

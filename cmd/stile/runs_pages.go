@@ -22,7 +22,7 @@ func forPage(err error) error {
 		return nil
 	case errkind.Is[*durable.UnknownError](err), errkind.Is[*durable.UnknownScheduleError](err):
 		return &web.RunsError{Missing: true, Text: err.Error()}
-	case errkind.Is[*durable.EndedError](err), errkind.Is[*durable.FullError](err), errkind.Is[*durable.MessageError](err), errkind.Is[*durable.RetryError](err):
+	case errkind.Is[*durable.EndedError](err), errkind.Is[*durable.FullError](err), errkind.Is[*durable.MessageError](err), errkind.Is[*durable.RetryError](err), errkind.Is[*durable.ChildError](err):
 		return &web.RunsError{Text: err.Error()}
 	}
 	return err
@@ -36,7 +36,7 @@ func (p runPages) List(ctx context.Context, before string, most int) ([]web.Run,
 	}
 	all := make([]web.Run, 0, len(list))
 	for _, i := range list {
-		r := durable.Result{Info: i}
+		r := durable.Result{Info: p.runs.Redact(i)}
 		if i.State == durable.Asleep {
 			if now, err := p.runs.Result(ctx, i.Name); err == nil {
 				r.Mailboxes = now.Mailboxes
