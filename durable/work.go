@@ -652,7 +652,9 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 	rest, unwritten := a.journal.stop()
 	defer func() {
 		r.mu.Lock()
-		delete(r.active, a.id)
+		if r.active[a.id] == a { // this process may have lost the run, and taken it again
+			delete(r.active, a.id)
+		}
 		r.mu.Unlock()
 		r.tell(a.name)
 		r.wake()
