@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,7 +31,7 @@ type durableFlags struct {
 	Durable  bool          `help:"Write the call down as it goes, so that it sleeps without memory and outlives this process. stile runs shows it."`
 	Detach   bool          `help:"With --durable, print the run and return at once. It goes on in stile runs work, serve or mcp."`
 	Key      string        `placeholder:"KEY" help:"With --durable, a name of yours for the run: to start it again finds the same run."`
-	Deadline time.Duration `placeholder:"TIME" help:"With --durable, how long the run may take, time asleep included. Default: 720h."`
+	Deadline time.Duration `placeholder:"TIME" help:"With --durable, how long the run may take, time asleep included. Default: what the manifest says of the tool, or 720h."`
 	Retry    *int          `placeholder:"N" help:"With --durable, begin again up to N times if the tool fails with an error of its own: after 1 s, 2 s, 4 s and so on, at most 1 h apart. Default: what the manifest says of the tool, or 0."`
 	Cron     string        `placeholder:"EXPR" help:"With --durable and --key, start the run at these times instead, as in \"30 9 * * 1-5\". The key names the schedule. stile runs work, serve or mcp starts its runs; stile runs schedule shows it."`
 	Zone     string        `placeholder:"ZONE" help:"With --cron, its time zone, such as Europe/Berlin. Default: UTC."`
@@ -305,7 +306,7 @@ func (c *runCommand) durably(ctx context.Context, s *streams, n *session, p prep
 // start starts a run, waits for it unless it is detached, and closes the runs.
 func (f durableFlags) start(ctx context.Context, s *streams, runs *durable.Runs, spec durable.Spec, out outputFlag) (err error) {
 	defer func() { err = errors.Join(err, runs.Close()) }() //nolint:contextcheck // what ended is written down after the end of ctx
-	spec.Deadline = f.Deadline
+	spec.Deadline = cmp.Or(f.Deadline, spec.Deadline)
 	if f.Retry != nil {
 		spec.Retry = durable.Retry{Attempts: *f.Retry + 1}
 	}
@@ -341,7 +342,7 @@ func (f durableFlags) start(ctx context.Context, s *streams, runs *durable.Runs,
 func (n *session) specOf(ctx context.Context, run lifecycle.Run, input []byte) (spec durable.Spec, err error) {
 	spec = durable.Spec{
 		Component: durable.Code{Digest: run.Code, Read: run.Component}, Tool: run.Own, Input: input, Target: string(capability.JSON(durableTarget{Call: &run.RunTarget})), Pinned: string(capability.JSON(run.RunPin)),
-		Retry: durable.Retry(run.Retry),
+		Deadline: run.Deadline, Retry: durable.Retry(run.Retry),
 	}
 	spec.Modules, err = n.modules(ctx, run.Modules)
 	return spec, err

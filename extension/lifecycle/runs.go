@@ -52,8 +52,9 @@ type Run struct {
 	Code      string
 	Component func(context.Context) ([]byte, error)
 	Modules   []string
-	// Retry says whether it begins again when it fails.
-	Retry extension.Retry
+	// Deadline is how long it may take, and Retry says whether it begins again when it fails. They are zero if the manifest says nothing of the tool.
+	Deadline time.Duration
+	Retry    extension.Retry
 }
 
 // DurableTool returns what the manifest says of a tool whose calls are durable, if a viewer sees such a tool.
@@ -118,7 +119,7 @@ func (m *Manager) PrepareRun(ctx context.Context, c Call) (Run, error) {
 		run.Callers = c.pin.callers
 	}
 	if d, ok := a.manifest.DurableTool(run.Own); ok {
-		run.Retry = d.Retry
+		run.Deadline, run.Retry = d.Deadline, d.Retry
 	}
 	return run, nil
 }
