@@ -118,6 +118,10 @@ var helds = []held{
 		use: `await env.web.fetch(input.url + "/release"); await both; return await (await sent).text() === "x";`,
 	},
 	{resource: "blob.blob", what: "a `Blob` whose bytes are on the host: from a `blob` binding, a response, a file, or a browser. Once it has one, it stays awake until it ends", open: `const blob = await env.blobs.createBlob(["a"]);`, use: `return await blob.text() === "a";`},
+	{
+		resource: "blob.blob", sleeps: true, open: `const bytes = await (await env.web.fetch(input.url + "/quick")).bytes(); await env.files.write("w", await env.web.fetch(input.url + "/quick")); await env.files.write("b", (await env.web.fetch(input.url + "/quick")).body);`,
+		use: `return bytes.length === 1 && await env.files.read("w") === "x" && await env.files.read("b") === "x";`,
+	},
 	{resource: "blob.writer", what: "such a `Blob` that is being written", open: `let end; const stream = new ReadableStream({ async pull(c) { await new Promise(r => end = r); c.enqueue(new TextEncoder().encode("a")); c.close(); } });
 		let large = 0; const body = new ReadableStream({ async pull(c) { if (large++ < 5) c.enqueue(new Uint8Array(250_000)); else { await new Promise(r => end = r); c.close(); } } });
 		const sent = env.web.fetch(input.url + "/length", { method: "POST", body, duplex: "half" });`, use: `end(); return await (await sent).text() === "1250000";`},

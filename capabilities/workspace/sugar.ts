@@ -168,9 +168,13 @@ function readBytes(raw: Raw, path: string, offset: number, length: number): Uint
 async function store(raw: Raw, path: string, content: Content, how: "write" | "append"): Promise<void> {
   const body = stored(content);
   if (!body) return ask(() => put(raw, path, content, how));
-  if (body instanceof Promise) {
-    const blob = await body;
-    return ask(() => put(raw, path, blob, how));
+  if ("blob" in body) {
+    const blob = await body.blob;
+    try {
+      return ask(() => put(raw, path, blob, how));
+    } finally {
+      body.release();
+    }
   }
   for await (const bytes of body) {
     if (!(bytes instanceof Uint8Array)) throw new TypeError(`${how}: the stream has chunks other than Uint8Array`);

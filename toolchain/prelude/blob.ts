@@ -164,8 +164,8 @@ export function takeHandle(blob: Blob): Raw | undefined {
   return give(blob);
 }
 
-/** What a body or stream has: a Blob, or pieces of bytes as the author makes them. */
-export type Stored = Promise<Blob> | AsyncIterable<Uint8Array>;
+/** What a body or stream has: a Blob, and what to call once it is stored; or pieces of bytes as the author makes them. */
+export type Stored = { blob: Promise<Blob>; release(): void } | AsyncIterable<Uint8Array>;
 
 let fromBody: ((value: unknown) => Stored | undefined) | undefined;
 

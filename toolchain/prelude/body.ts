@@ -1,7 +1,7 @@
 // The body that Request and Response share: content that is read once, and only on demand.
 import { orAbort, type AbortSignal } from "./abort";
 import { wait } from "./bindings";
-import { acceptBodies, Blob, blobBytes, blobHandle, hostBlob, hostBytes, piece, type Stored } from "./blob";
+import { acceptBodies, Blob, blobBytes, blobHandle, hostBlob, hostBytes, piece, type Stored, takeHandle } from "./blob";
 import { decode, encode, view } from "./encoding";
 import { ask, CapabilityError } from "./errors";
 import type { Raw } from "./session";
@@ -15,6 +15,8 @@ export interface Content {
   text(): string | Promise<string>;
   bytes(): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>>;
   blob(type: string): Blob | Promise<Blob>;
+  /** Gives back what the host keeps of content that nobody else has, once it was read. */
+  release?(): void;
   /** Absent if the whole content is available from the start. */
   pieces?(): Source;
   /** Set once several bodies share this content. */
@@ -92,12 +94,19 @@ export function received(exchange: Raw, type: string, signal: AbortSignal | unde
         finish(this);
         return text.replace(/^\ufeff/, "");
       } catch (error) {
-        if (error instanceof CapabilityError && error.code === "invalid") return decode(blobBytes(await stored()));
+        if (error instanceof CapabilityError && error.code === "invalid") return decode(await this.bytes());
         throw error;
       }
     },
-    bytes: async () => blobBytes(await stored()),
+    async bytes() {
+      const bytes = blobBytes(await stored());
+      this.release!();
+      return bytes;
+    },
     blob: stored,
+    release() {
+      if (blob && !this.shared) takeHandle(blob)?.drop();
+    },
     pieces() {
       let at = 0;
       return {
@@ -229,13 +238,18 @@ export abstract class Body {
     if (isStream(stream)) {
       if (stream.locked || isUsed(stream)) throw new TypeError("the body was read already");
       const behind = Body.behind(stream);
-      return behind ? Promise.resolve(behind.blob("")) : stream;
+      return behind ? keptBy(behind, behind.blob("")) : stream;
     }
-    return value instanceof Body ? value.blob() : undefined;
+    return value instanceof Body ? keptBy(value.#content, value.blob()) : undefined;
   }
   private static unused(body: Body): void {
     if (body.bodyUsed || body.#stream?.locked) throw new TypeError("the body was read already");
   }
+}
+
+/** A Blob that is stored, and then given back. */
+function keptBy(content: Content | undefined, blob: Blob | Promise<Blob>): Stored {
+  return { blob: Promise.resolve(blob), release: () => content?.release?.() };
 }
 
 const owners = new WeakMap<ReadableStream, Body>();
