@@ -59,17 +59,29 @@ func (r *Runs) removeOld(ctx context.Context) error {
 		if err != nil || len(old) == 0 {
 			return errors.Join(err, r.shrink(ctx))
 		}
-		if err := r.db.UpdateSoon(ctx, func(c *sqlite.Conn) error {
-			for _, id := range old {
-				if err := forget(ctx, c, id); err != nil {
-					return err
-				}
-			}
-			return dropCode(ctx, c)
-		}); err != nil {
+		if err := r.removeEnded(ctx, old); err != nil {
 			return err
 		}
 	}
+}
+
+// removeEnded removes those of these runs that have still ended: somebody can have one begin again meanwhile.
+func (r *Runs) removeEnded(ctx context.Context, ids []int64) error {
+	return r.db.UpdateSoon(ctx, func(c *sqlite.Conn) error {
+		for _, id := range ids {
+			var ended bool
+			if err := c.Row(ctx, `SELECT EXISTS (SELECT 1 FROM run WHERE id = ? AND state IN ('done', 'failed', 'cancelled'))`, id).Scan(&ended); err != nil {
+				return err
+			}
+			if !ended {
+				continue
+			}
+			if err := forget(ctx, c, id); err != nil {
+				return err
+			}
+		}
+		return dropCode(ctx, c)
+	})
 }
 
 // old finds runs to remove: with their children, about tidyAtOnce.

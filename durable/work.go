@@ -699,6 +699,9 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 		write = parked(taken.Error())
 	case err == nil:
 		write = finish(Done, endedWith(result, nil))
+	case unwritten != nil && (errors.As(err, &asleep) || errors.As(err, &wait) || errors.As(err, &failed)): // what is on the disk says where the run goes on
+		r.release(ctx, a, unwritten)
+		return
 	case errors.As(err, &asleep):
 		write = func(c *sqlite.Conn) error {
 			if err := r.keepHistory(ctx, c, a.cutting(rest)); err != nil {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -97,17 +98,81 @@ func TestFlushTogether(t *testing.T) {
 	}
 }
 
-// TestFlushDamaged has a log that cannot be flushed: whoever waits is told, and the fault is kept.
-func TestFlushDamaged(t *testing.T) {
+// TestFlushRenamed has no file descriptors left, and then another folder: what is said to be on the disk was flushed.
+func TestFlushRenamed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "dir")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	db := opened(t, filepath.Join(dir, "n.db"), counter)
+	log := db.log
+	if err := os.Rename(dir, dir+"-renamed"); err != nil {
+		t.Fatal(err)
+	}
+	if err := add(t.Context(), db, 1); err != nil || db.log != log || log == nil {
+		t.Errorf("another log is flushed: %v", err)
+	}
+	if is, err := log.Stat(); err != nil || is.Size() == 0 {
+		t.Errorf("the log that is flushed has nothing: %v, %v", is, err)
+	}
+	if err := log.Close(); err != nil { // as if the disk failed
+		t.Fatal(err)
+	}
+	if err := add(t.Context(), db, 1); !errors.Is(err, abi.ErrUnavailable) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestFlushOtherLog has SQLite remove the log with its last connection, and make another.
+func TestFlushOtherLog(t *testing.T) {
 	db := opened(t, filepath.Join(t.TempDir(), "n.db"), counter)
-	file := db.file
-	db.file = filepath.Join(file, "no folder") // so that the log cannot be opened
-	if err := db.flusher.wait(); !errors.Is(err, abi.ErrUnavailable) || db.Fault() == nil {
-		t.Errorf("got %v, and the fault %v", err, db.Fault())
+	log := db.log
+	for _, p := range []*pool{db.readers, db.writer} {
+		for _, c := range p.idle {
+			if err := c.close(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	db.file = file + "-none"
-	if err := db.flusher.wait(); err != nil {
-		t.Errorf("a log that is not there any more: %v", err)
+	db.sql.SetMaxIdleConns(-1)
+	if _, err := os.Stat(db.file + "-wal"); err == nil {
+		t.Fatal("the log is still there")
 	}
-	db.file = file
+	if err := add(t.Context(), db, 1); err != nil || db.log == log {
+		t.Errorf("the old log is flushed: %v", err)
+	}
+}
+
+// TestMarkedIsOnDisk asks for a change that nobody has waited for.
+func TestMarkedIsOnDisk(t *testing.T) {
+	db := opened(t, filepath.Join(t.TempDir(), "n.db"), Schema{Kind: "marks", ID: 43, Migrations: []string{OnceTable}})
+	ctx := abi.WithOnce(t.Context(), abi.Once{Run: "run", Sequence: 7})
+	if err := db.UpdateSoon(ctx, func(c *Conn) error { return Mark(ctx, c, []byte("7")) }); err != nil {
+		t.Fatal(err)
+	}
+	flushes, flush := 0, db.flusher.flush
+	db.flusher.flush = func() error { flushes++; return flush() }
+	if answer, is, err := Marked(ctx, db); string(answer) != "7" || !is || err != nil || flushes != 1 {
+		t.Errorf("got %s, %t, %v after %d waits for the disk", answer, is, err, flushes)
+	}
+}
+
+// TestCloseWaits closes a file while changes wait for the disk.
+func TestCloseWaits(t *testing.T) {
+	db := opened(t, filepath.Join(t.TempDir(), "n.db"), counter)
+	began, release := make(chan struct{}), make(chan struct{})
+	flush := db.flusher.flush
+	db.flusher.flush = func() error {
+		close(began)
+		<-release
+		return flush()
+	}
+	updated, closed := make(chan error, 1), make(chan error, 1)
+	go func() { updated <- add(context.WithoutCancel(t.Context()), db, 1) }()
+	<-began
+	go func() { closed <- db.Close() }()
+	close(release)
+	if err := errors.Join(<-updated, <-closed); err != nil {
+		t.Error(err)
+	}
 }

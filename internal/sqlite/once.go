@@ -74,6 +74,9 @@ func Marked(ctx context.Context, db *DB) (answer []byte, is bool, err error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
 	}
+	if err == nil { // whoever goes on from that must not lose it
+		err = db.onDisk()
+	}
 	return answer, err == nil, err
 }
 

@@ -60,7 +60,10 @@ type DB struct {
 	close   sync.Once
 	fault   atomic.Pointer[error]
 	flusher flusher
-	leave   int64 // a log of this size was not emptied; only for the holder of writer
+	log     *os.File // the write-ahead log, to flush it; of flusher
+	// flushing is held by those who wait for the disk, or will: Close waits for them.
+	flushing sync.RWMutex
+	leave    int64 // a log of this size was not emptied; only for the holder of writer
 
 	version  int  // of the schema, once it is up to date
 	migrated bool // Open changed the schema
@@ -126,6 +129,9 @@ func open(ctx context.Context, file string, s Schema) (*DB, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	db.version = len(s.Migrations)
+	if err := db.openLog(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Join(err, db.Close())
+	}
 	return db, nil
 }
 
@@ -371,6 +377,7 @@ func (db *DB) Close() error {
 	var err error
 	db.close.Do(func() {
 		close(db.closed)
+		err = db.closeLog()
 		for range Readers {
 			<-db.readers.free
 			err = errors.Join(err, db.readers.take().close())
@@ -395,6 +402,8 @@ func (db *DB) View(ctx context.Context, f func(*Conn) error) error {
 // it remains, unless the disk itself failed. Only one runs at a time, across all processes, so f must be short: do long work before it, or in parts. They
 // wait for the disk together, so others can see what is committed a moment before a loss of power cannot undo it.
 func (db *DB) Update(ctx context.Context, f func(*Conn) error) error {
+	db.flushing.RLock()
+	defer db.flushing.RUnlock()
 	if err := db.UpdateSoon(ctx, f); err != nil {
 		return err
 	}
