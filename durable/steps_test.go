@@ -634,7 +634,7 @@ func TestStartedHere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := stays.Wait(t.Context(), run.Name); err != nil || r.State != durable.Done && !errors.Is(r.Err(), abi.ErrInterrupted) {
+		if r, err := stays.Wait(t.Context(), run.Name); err != nil || r.State != durable.Done && !strings.Contains(r.Outcome.Message, "may have happened") {
 			t.Errorf("run %d: %v, %v, %v", n, r.State, err, r.Err())
 		}
 	}
