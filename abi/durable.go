@@ -104,9 +104,17 @@ type Mailboxes interface {
 	// Watch calls ready, once, as soon as a mailbox has a message that nobody has taken: at once, if it has one. stop ends this. A [Wait] whose event is
 	// the mailbox's name makes a sleeping call go on then.
 	Watch(ctx context.Context, mailbox string, ready func()) (stop func(), err error)
-	// Address returns the URL to which anybody who has it can post messages for a mailbox, as long as the call goes on. A mailbox has one. The error is
-	// [ErrUnavailable] if nothing is reachable from outside, and [ErrExhausted] if too many mailboxes have one.
-	Address(ctx context.Context, mailbox string) (url string, err error)
+	// Address returns the URL to which anybody who has it can post messages for a mailbox, as long as the call goes on. A mailbox has one for each way in which
+	// posts are verified. The error is [ErrUnavailable] if nothing is reachable from outside, and [ErrExhausted] if too many mailboxes have one.
+	Address(ctx context.Context, mailbox string, verify Verify) (url string, err error)
+}
+
+// Verify says how posts to an address must be signed. The zero value takes all posts.
+type Verify struct {
+	// Secret is the name of the secret with which they are signed.
+	Secret string `json:"secret"`
+	// As is github, stripe, hex:HEADER or base64:HEADER: where the signature is, and in which form.
+	As string `json:"as"`
 }
 
 // Message is a message from a mailbox. Data is JSON that must not be trusted, and From says where it comes from.

@@ -191,12 +191,13 @@ type Remedier interface {
 	Remedy(spec string, wanted Grant) string
 }
 
-// SecretUser is a grant whose rules can name secrets, which the host sends to the hosts of the rules.
+// SecretUser is a grant whose rules can name secrets, which the host sends to the hosts of the rules, or with which it checks what is posted.
 type SecretUser interface {
 	Grant
 	// Secrets returns the names of the secrets, each once, in the order of the rules.
 	Secrets() []string
-	// Specs returns what gives the same on a command line, without NAME=, as [Kind.ParseSpec] reads it after the name of the kind and a colon.
+	// Specs returns what gives the same on a command line, without NAME=, as [Kind.ParseSpec] reads it after the name of the kind: what follows the
+	// colon, or all from the first comma on if there is no argument.
 	// Several are the parts of one binding.
 	Specs() []string
 }

@@ -16,6 +16,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/clock"
 	httpcap "github.com/stilehost/stile/capabilities/http"
 	"github.com/stilehost/stile/capabilities/kv"
@@ -78,7 +79,7 @@ func open(ctx context.Context, dir, cacheDir, keyDir string, change ...func(*dur
 	options := durable.Options{
 		Dir: dir, Key: key, Host: h, Now: s.now, URL: "https://signals.example/", Functions: map[string]durable.Function{"lines": durable.Func(lines)}, Idle: 20 * time.Millisecond, Crashes: 1000, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Request: func(_ context.Context, run durable.Info) (durable.Authority, error) {
-			env := host.Env{"clock": clock.By(s.now), "store": bucket.Bucket(run.Target), "mail": s.mail, "signals": &signals.Mailboxes{Now: s.now, Reachable: true}, "runs": new(runs.Control)}
+			env := host.Env{"clock": clock.By(s.now), "store": bucket.Bucket(run.Target), "mail": s.mail, "signals": &signals.Mailboxes{Now: s.now, Reachable: true}, "signed": &signals.Mailboxes{Now: s.now, Reachable: true, Verify: abi.Verify{Secret: "hook", As: "github"}}, "runs": new(runs.Control)}
 			if s.box != nil {
 				env["tools"] = s.box
 			}

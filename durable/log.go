@@ -583,6 +583,8 @@ type Shown struct {
 	Unread   string     `json:"unread,omitempty"`
 	// Stash is what it keeps for later attempts.
 	Stash json.RawMessage `json:"stash,omitempty"`
+	// Refused are the posts to its addresses that were not signed as they had to be. It is nil if there were none.
+	Refused *RefusedPosts `json:"refused,omitempty"`
 	// Children are those of [Runs.Children].
 	Children []Info `json:"children,omitempty"`
 }
@@ -598,6 +600,9 @@ func (r *Runs) Show(ctx context.Context, run string) (s Shown, err error) {
 		s.Unread = string(r.redact([]byte(err.Error())))
 	}
 	s.Stash = r.redactJSON(stash)
+	if s.Refused, err = r.refused(ctx, run); err != nil {
+		return s, err
+	}
 	if s.Children, err = r.Children(ctx, run); err != nil {
 		return s, err
 	}

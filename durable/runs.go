@@ -57,6 +57,9 @@ type Options struct {
 	// URL is what addresses of mailboxes begin with, up to their tokens, such as "https://hooks.example.com/signals/". Whatever serves it calls
 	// [Runs.Post]. Default: mailboxes have no addresses.
 	URL string
+	// Secret returns the secret of a name, for addresses whose posts must be signed. It is called for each post. If it fails, the post is refused. Default: all such
+	// posts are.
+	Secret func(ctx context.Context, name string) (string, error)
 	// Now is the wall clock, by which runs sleep and end. Default [time.Now].
 	Now func() time.Time
 	// Logger receives what is not reported to anybody. Default: nothing is logged.

@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -263,13 +264,13 @@ func TestAddresses(t *testing.T) {
 	if has, err := s.runs.HasAddress(t.Context(), first); has || err != nil {
 		t.Errorf("the address of a run that has ended is there: %v", err)
 	}
-	if _, err := s.runs.Post(t.Context(), first, durable.Message{Data: []byte(`1`)}); !errors.Is(err, durable.ErrAddress) {
+	if _, err := s.runs.Post(t.Context(), first, nil, durable.Message{Data: []byte(`1`)}); !errors.Is(err, durable.ErrAddress) {
 		t.Errorf("got %v", err)
 	}
 	// Somebody who can write to the file makes the token that they know one of another run, and an address of their own.
 	known := fmt.Sprintf("%x", sha256.Sum256([]byte(first)))
-	s.change(t, fmt.Sprintf(`INSERT INTO address SELECT '%s', id, 'go' FROM run WHERE name = '%s'`, known, runs[1]))
-	if _, err := s.runs.Post(t.Context(), first, durable.Message{Data: []byte(`1`)}); !errors.Is(err, durable.ErrAddress) {
+	s.change(t, fmt.Sprintf(`INSERT INTO address (token, run, mailbox) SELECT '%s', id, 'go' FROM run WHERE name = '%s'`, known, runs[1]))
+	if _, err := s.runs.Post(t.Context(), first, nil, durable.Message{Data: []byte(`1`)}); !errors.Is(err, durable.ErrAddress) {
 		t.Errorf("got %v", err)
 	}
 	s.runs.Work()
@@ -296,11 +297,120 @@ func TestPost(t *testing.T) {
 	}
 	token := strings.TrimPrefix(*url, "https://signals.example/")
 	for i, key := range []string{"a", "a", "b"} {
-		if delivered, err := s.runs.Post(t.Context(), token, durable.Message{Data: fmt.Append(nil, i), Key: key, From: "outside"}); err != nil || delivered != (i != 1) {
+		if delivered, err := s.runs.Post(t.Context(), token, nil, durable.Message{Data: fmt.Append(nil, i), Key: key, From: "outside"}); err != nil || delivered != (i != 1) {
 			t.Errorf("%d: %v, %v", i, delivered, err)
 		}
 	}
 	if r, err := s.runs.Wait(t.Context(), run.Name); err != nil || string(r.Output) != `[[0,"outside"],[2,"outside"]]` {
 		t.Errorf("got %s %v, %v", r.Output, r.Err(), err)
+	}
+}
+
+// TestSignedPost posts to an address that asks for signatures: without one, with a wrong one, after the secret is gone, and after somebody has altered the file.
+func TestSignedPost(t *testing.T) {
+	const secret = "It's a Secret to Everybody"
+	secrets := map[string]string{"hook": secret}
+	var broken error
+	s := newStored(t, func(o *durable.Options) {
+		o.Secret = func(_ context.Context, name string) (string, error) {
+			value, ok := secrets[name]
+			if !ok {
+				return "", errors.Join(errors.New("no such secret"), broken)
+			}
+			return value, broken
+		}
+	})
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `
+		for (const [mail, name] of [["signals", "go"], ["signed", "go"], ["signed", "other"], ["signed", "go"]]) await env.store.set(mail + "-" + name, await env[mail].url(name));
+		return [(await env.signals.receive("go")).data, (await env.signals.receive("go")).data];`)
+	run, _, err := s.runs.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.runs.Work()
+	s.until(t, run.Name, durable.Asleep)
+	token := func(name string) string {
+		t.Helper()
+		url, err := s.bucket.Bucket("").Get(t.Context(), name)
+		if err != nil || url == nil {
+			t.Fatal(name, err)
+		}
+		return strings.TrimPrefix(*url, "https://signals.example/")
+	}
+	open, signed, other := token("signals-go"), token("signed-go"), token("signed-other")
+	if open == signed || signed == other {
+		t.Fatal("addresses are the same")
+	}
+	headers := func(body string) map[string][]string {
+		h := hmac.New(sha256.New, []byte(secret))
+		h.Write([]byte(body))
+		return map[string][]string{"X-Hub-Signature-256": {fmt.Sprintf("sha256=%x", h.Sum(nil))}}
+	}
+	refused := 0
+	post := func(what, body string, headers map[string][]string, want error) {
+		t.Helper()
+		delivered, err := s.runs.Post(t.Context(), signed, headers, durable.Message{Data: []byte(body), From: "outside"})
+		if !errors.Is(err, want) || delivered != (want == nil) {
+			t.Errorf("%s: %v, %v", what, delivered, err)
+		}
+		if errors.Is(want, durable.ErrSignature) {
+			refused++
+		}
+		shown, err := s.runs.Show(t.Context(), run.Name)
+		if err != nil || (shown.Refused != nil) != (refused > 0) || refused > 0 && (shown.Refused.Posts != refused || shown.Refused.Last.IsZero()) || len(shown.Messages) > 0 && want != nil {
+			t.Errorf("%s: %d are refused, %+v, %v", what, refused, shown.Refused, err)
+		}
+	}
+	post("no signature", `1`, nil, durable.ErrSignature)
+	post("another body", `1`, headers(`2`), durable.ErrSignature)
+	post("what is signed is what was posted, not its JSON", ` 1`, headers(`1`), durable.ErrSignature)
+	post("no JSON", `{`, headers(`1`), durable.ErrSignature)
+	if _, err := s.runs.Post(t.Context(), signed, headers(`{`), durable.Message{Data: []byte(`{`)}); !errors.As(err, new(*durable.MessageError)) {
+		t.Errorf("got %v", err)
+	}
+	for _, value := range []string{"", "short"} {
+		secrets["hook"] = value
+		post("a secret of "+value, `1`, headers(`1`), durable.ErrSignature)
+	}
+	secrets["hook"] = secret
+	broken = errors.New("the keyring is locked")
+	post("a secret that cannot be read", `1`, headers(`1`), durable.ErrSignature)
+	broken = nil
+	delete(secrets, "hook")
+	post("a deleted secret", `1`, headers(`1`), durable.ErrSignature)
+	var problem *durable.SecretError
+	if _, err := s.runs.Post(t.Context(), signed, headers(`1`), durable.Message{Data: []byte(`1`)}); !errors.As(err, &problem) || problem.Secret != "hook" || problem.Mailbox != "go" {
+		t.Errorf("got %v", err)
+	}
+	refused++
+	secrets["hook"] = secret
+	// Somebody who can write to the file takes the check away, or moves one of another mailbox.
+	digest := func(token string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(token))) }
+	s.change(t, `CREATE TABLE copy AS SELECT * FROM address`)
+	for what, q := range map[string]string{
+		"no check":           `UPDATE address SET verify = NULL`,
+		"an empty one":       `UPDATE address SET verify = x''`,
+		"a byte":             flip("address", "verify", "verify IS NOT NULL"),
+		"of another mailbox": fmt.Sprintf(`UPDATE address SET verify = (SELECT verify FROM copy WHERE token = '%s') WHERE token = '%s'`, digest(other), digest(signed)),
+		"another mailbox":    fmt.Sprintf(`UPDATE address SET mailbox = 'other' WHERE token = '%s'`, digest(signed)),
+	} {
+		s.change(t, q)
+		post(what, `1`, headers(`1`), durable.ErrAddress)
+		post(what, `1`, nil, durable.ErrAddress)
+		s.change(t, `DELETE FROM address`, `INSERT INTO address SELECT * FROM copy`)
+	}
+	// The open address is not closed by a check of another's, and this run asked for both.
+	if delivered, err := s.runs.Post(t.Context(), open, nil, durable.Message{Data: []byte(`0`)}); err != nil || !delivered {
+		t.Error(err)
+	}
+	if delivered, err := s.runs.Post(t.Context(), signed, headers(` 1`), durable.Message{Data: []byte(` 1`)}); err != nil || !delivered {
+		t.Error(err)
+	}
+	s.runs.Work()
+	if r, err := s.runs.Wait(t.Context(), run.Name); err != nil || string(r.Output) != `[0,1]` {
+		t.Errorf("got %s %v, %v", r.Output, r.Err(), err)
+	}
+	if shown, err := s.runs.Show(t.Context(), run.Name); err != nil || shown.Refused == nil || shown.Refused.Posts != refused {
+		t.Errorf("after the end: %+v, %v", shown.Refused, err)
 	}
 }

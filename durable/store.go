@@ -119,6 +119,11 @@ ALTER TABLE run ADD COLUMN root INTEGER;
 ALTER TABLE run ADD COLUMN taken INTEGER;
 CREATE INDEX run_parent ON run (parent, taken) WHERE parent IS NOT NULL;
 CREATE INDEX run_root ON run (root) WHERE root IS NOT NULL;
+`, `
+-- How posts to an address must be signed: sealed, and null if they need not be. Those that were not signed, and when the last was.
+ALTER TABLE address ADD COLUMN verify BLOB;
+ALTER TABLE run ADD COLUMN refused INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN refusal INTEGER;
 `}}
 
 // State says where a run is.

@@ -364,7 +364,9 @@ func (m *noMail) Watch(_ context.Context, mailbox string, ready func()) (stop fu
 	return func() {}, nil
 }
 
-func (*noMail) Address(context.Context, string) (string, error) { return "", abi.ErrUnavailable }
+func (*noMail) Address(context.Context, string, abi.Verify) (string, error) {
+	return "", abi.ErrUnavailable
+}
 
 // noRun is a run that keeps nothing.
 type noRun struct{}

@@ -40,7 +40,9 @@ func (r *run) Stashed(context.Context) ([]byte, bool, error) { return r.stash, r
 
 func (*run) Take(context.Context, string) (m abi.Message, ok bool, err error) { return m, false, nil }
 
-func (*run) Address(context.Context, string) (string, error) { return "", abi.ErrUnavailable }
+func (*run) Address(context.Context, string, abi.Verify) (string, error) {
+	return "", abi.ErrUnavailable
+}
 
 func (r *run) Watch(_ context.Context, mailbox string, ready func()) (func(), error) {
 	if mailbox != abi.CancelMailbox {

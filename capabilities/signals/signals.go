@@ -21,6 +21,8 @@ const Interface = "stile:capability/signals@0.1.0"
 type Mailboxes struct {
 	// Reachable is set if mailboxes may have addresses for strangers.
 	Reachable bool
+	// Verify says how posts to these addresses must be signed.
+	Verify abi.Verify
 	// Now is the wall clock, by which timeouts are counted. Default [time.Now].
 	Now func() time.Time
 }
@@ -58,7 +60,7 @@ func (m *Mailboxes) URL(ctx context.Context, mailbox string) (string, error) {
 	case abi.MailboxesOf(ctx) == nil:
 		return "", errNotDurable()
 	}
-	return abi.MailboxesOf(ctx).Address(ctx, mailbox)
+	return abi.MailboxesOf(ctx).Address(ctx, mailbox, m.Verify)
 }
 
 func errNotDurable() error {

@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities/internal/captest"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/capability/double"
+	"github.com/stilehost/stile/internal/jsonform"
 	"github.com/stilehost/stile/wit"
 )
 
@@ -41,7 +45,7 @@ func (b *box) Watch(_ context.Context, _ string, ready func()) (func(), error) {
 	return func() { b.ready = nil }, nil
 }
 
-func (*box) Address(_ context.Context, mailbox string) (string, error) {
+func (*box) Address(_ context.Context, mailbox string, _ abi.Verify) (string, error) {
 	return "https://a.example/" + mailbox, nil
 }
 
@@ -214,4 +218,98 @@ func TestReachable(t *testing.T) {
 	if got := reachable.Limit([]capability.Grant{plain}); got != plain {
 		t.Errorf("a ceiling leaves %v", got)
 	}
+}
+
+// signs gives the addresses of a test by how posts are verified.
+type signs struct{ box }
+
+func (*signs) Address(_ context.Context, mailbox string, v abi.Verify) (string, error) {
+	return mailbox + " " + v.Secret + " " + v.As, nil
+}
+
+// TestVerified checks that a call obtains addresses with just the signature that its grant says.
+func TestVerified(t *testing.T) {
+	grant, err := parseSpec(capability.Spec{Name: "mail", Options: "reachable,verify=hook,as=hex:x-sig"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := grant.Describe(); lines[1] != "is reachable from outside; posts must be signed with the secret hook (hex:X-Sig)" {
+		t.Errorf("it says %q", lines)
+	}
+	opened, err := grant.(capability.Opener).Open(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if url, err := opened.(*Mailboxes).URL(abi.WithMailboxes(t.Context(), &signs{}), "go"); err != nil || url != "go hook hex:X-Sig" {
+		t.Errorf("got %s, %v", url, err)
+	}
+	user := grant.(capability.SecretUser)
+	again, err := parseSpec(capability.Spec{Name: "mail", Options: user.Specs()[0][1:]})
+	if err != nil || again != grant || len(user.Secrets()) != 1 || user.Secrets()[0] != "hook" {
+		t.Errorf("%v uses %v, %v", again, user.Secrets(), err)
+	}
+	for _, options := range []string{
+		"verify=hook,as=github", "reachable,verify=hook", "reachable,as=github", "reachable,verify=Hook,as=github", "reachable,verify=,as=github", "reachable,verify=hook,as=md5",
+		"reachable,reachable", "reachable,verify=hook,as=github,verify=hook", "reachable,verify=hook,as=github,as=github", "reachable,", "reachable=1", "verify",
+	} {
+		if g, err := parseSpec(capability.Spec{Name: "mail", Options: options}); err == nil || strings.Contains(err.Error(), "Hook") {
+			t.Errorf("%s: got %v, %v", options, g, err)
+		}
+	}
+	for text, want := range map[string]string{
+		`{"reachable": true, "verify": {"secret": "hook", "as": "base64:x-sig"}}`:            "base64:X-Sig",
+		`{"reachable": true, "verify": {"secret": "hook", "as": "sha1:x"}}`:                  "",
+		`{"reachable": true, "verify": {"secret": "Hook!", "as": "github"}}`:                 "",
+		`{"reachable": true, "verify": {"secret": "hook"}}`:                                  "",
+		`{"reachable": true, "verify": {"as": "github"}}`:                                    "",
+		`{"reachable": true, "verify": {}}`:                                                  "",
+		`{"reachable": true, "verify": true}`:                                                "",
+		`{"reachable": true, "verify": null}`:                                                "",
+		`{"reachable": true, "verify": {"secret": "hook", "as": "github", "more": 1}}`:       "",
+		`{"verify": {"secret": "hook", "as": "github"}}`:                                     "",
+		`{"reachable": false, "verify": {"secret": "hook", "as": "github"}}`:                 "",
+		`{"reachable": true, "verify": {"secret": "hook", "secret": "two", "as": "github"}}`: "",
+	} {
+		r := jsonform.New("a test", []byte(text))
+		n := r.Parse()
+		var g Rights
+		if r.Err == nil {
+			g = parse(r, n).(Rights)
+		}
+		if (r.Err == nil) != (want != "") || r.Err == nil && g.Verify != (abi.Verify{Secret: "hook", As: want}) || r.Err != nil && strings.Contains(r.Err.Problem(), "Hook!") {
+			t.Errorf("%s: got %v, %v", text, g, r.Err)
+		}
+	}
+}
+
+// TestCovers checks that a grant covers no address that it does not allow as it is, and that a ceiling never leaves more.
+func TestCovers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		grant := rapid.Custom(func(t *rapid.T) Rights {
+			g := Rights{Reachable: rapid.Bool().Draw(t, "reachable")}
+			if g.Reachable && rapid.Bool().Draw(t, "verified") {
+				g.Verify = abi.Verify{Secret: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "secret"), As: rapid.SampledFrom([]string{"github", "stripe", "hex:X-A", "hex:X-B"}).Draw(t, "as")}
+			}
+			return g
+		})
+		a, b, c := grant.Draw(t, "a"), grant.Draw(t, "b"), grant.Draw(t, "c")
+		if want := !b.Reachable || a == b; a.Covers(b) != want {
+			t.Errorf("%v covers %v: %v", a, b, !want)
+		}
+		if !a.Covers(a) || a.Covers(b) && b.Covers(c) && !a.Covers(c) || a.Covers(b) && b.Covers(a) && a != b {
+			t.Errorf("no order: %v, %v, %v", a, b, c)
+		}
+		ceiling := []capability.Grant{b, c}
+		limited := a.Limit(ceiling)
+		if limited == nil || !a.Covers(limited) || !capability.CoversAll(ceiling, []capability.Grant{limited}) {
+			t.Errorf("within %v, %v has %v", ceiling, a, limited)
+		}
+		if (limited == a) != capability.CoversAll(ceiling, []capability.Grant{a}) {
+			t.Errorf("within %v, %v has %v", ceiling, a, limited)
+		}
+		read, err := parseSpec(capability.Spec{Name: "m", Options: strings.TrimPrefix(a.Specs()[0], ",")})
+		if err != nil || read != a {
+			t.Errorf("%v is read as %v, %v", a, read, err)
+		}
+	})
 }

@@ -180,7 +180,7 @@ func (n *session) openRuns(ctx context.Context, s *streams, calls *lifecycle.Man
 		s.tell("the texts of runs are not shown, because they may have secrets in them", err)
 	}
 	runs, err := durable.Open(ctx, durable.Options{
-		Dir: n.home, Key: key, Host: n.host, Logger: n.logger, MaxEnded: n.runs.ended, MaxEndedBytes: n.runs.bytes, URL: n.signals,
+		Dir: n.home, Key: key, Host: n.host, Logger: n.logger, MaxEnded: n.runs.ended, MaxEndedBytes: n.runs.bytes, URL: n.signals, Secret: n.secrets.Get,
 		Request: func(ctx context.Context, run durable.Info) (a durable.Authority, err error) {
 			t, err := targetOf(run)
 			switch {

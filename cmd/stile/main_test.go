@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -158,9 +159,29 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exit": exit, "error": lastError, "json": validJSON, "unhex": unhex, "seed": seed, "forge": forge, "absent": absent,
-			"component": component(componentsOf(t)), "value": value, "sql": sqlCommand, "cosign": cosign(authority), "repeat": repeat,
+			"component": component(componentsOf(t)), "value": value, "sql": sqlCommand, "cosign": cosign(authority), "repeat": repeat, "post": postSignal,
 		},
 	})
+}
+
+// postSignal posts a body to the address of a mailbox that a file has, at the server whose address another file has, with a header or none, and checks the status.
+func postSignal(s *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 && len(args) != 5 {
+		s.Fatalf("usage: post SERVER-FILE ADDRESS-FILE STATUS BODY [NAME:VALUE]")
+	}
+	path := regexp.MustCompile(signalsPath + "[A-Za-z0-9_-]{43}").FindString(s.ReadFile(args[1]))
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+strings.TrimSpace(s.ReadFile(args[0]))+path, strings.NewReader(args[3]))
+	s.Check(err)
+	if len(args) == 5 {
+		name, value, _ := strings.Cut(args[4], ":")
+		r.Header.Set(name, value)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	s.Check(err)
+	s.Check(answer.Body.Close())
+	if got := strconv.Itoa(answer.StatusCode); got != args[2] {
+		s.Fatalf("got %s", answer.Status)
+	}
 }
 
 // prepareCache obtains and compiles the engine before many scripts request it at once.

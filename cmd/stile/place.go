@@ -57,7 +57,10 @@ func secretsOf(file, name string, b extension.Binding) error {
 	lines := []string{fmt.Sprintf("%s: the binding %s uses the %s %s. Nobody has approved this manifest, so only the command line gives it a secret:",
 		printable.Text(file), name, noun, strings.Join(g.Secrets(), ", "))}
 	for _, spec := range g.Specs() {
-		lines = append(lines, flagOf("bind", printable.Line(name+"="+g.Kind().Name+":"+spec)))
+		if !strings.HasPrefix(spec, ",") {
+			spec = ":" + spec
+		}
+		lines = append(lines, flagOf("bind", printable.Line(name+"="+g.Kind().Name+spec)))
 	}
 	return usagef("%s", strings.Join(lines, "\n    "))
 }

@@ -37,7 +37,7 @@ func parseSignalsURL(text string) (string, error) {
 // postsAt is what takes posts to addresses: a [durable.Runs].
 type postsAt interface {
 	HasAddress(ctx context.Context, token string) (bool, error)
-	Post(ctx context.Context, token string, m durable.Message) (delivered bool, err error)
+	Post(ctx context.Context, token string, headers map[string][]string, m durable.Message) (delivered bool, err error)
 }
 
 const (
@@ -110,8 +110,13 @@ func (p *posts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusBadRequest, "the message did not arrive whole")
 		return
 	}
-	delivered, err := p.at.Post(r.Context(), token, durable.Message{Data: body, Key: r.Header.Get("Idempotency-Key"), From: "its address, from outside"})
+	delivered, err := p.at.Post(r.Context(), token, r.Header, durable.Message{Data: body, Key: r.Header.Get("Idempotency-Key"), From: "its address, from outside"})
+	if problem := new(durable.SecretError); errors.As(err, &problem) {
+		p.logger.Error(problem.Error())
+	}
 	switch {
+	case errors.Is(err, durable.ErrSignature):
+		refuse(http.StatusUnauthorized, "not authorised")
 	case errors.Is(err, durable.ErrAddress):
 		refuse(http.StatusNotFound, "not found")
 	case errkind.Is[*durable.FullError](err):

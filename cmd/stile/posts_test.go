@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/durable"
+	"github.com/stilehost/stile/internal/signature"
 )
 
 // mailbox is one address.
@@ -23,16 +25,22 @@ type mailbox struct {
 	full     bool
 	ended    bool // between the look at the address and the message
 	received durable.Message
+	secret   string // with which posts are signed as GitHub does; empty if they are not
+	unread   bool   // the secret cannot be read
 }
 
 func (m *mailbox) HasAddress(_ context.Context, token string) (bool, error) {
 	return token == m.token, nil
 }
 
-func (m *mailbox) Post(_ context.Context, token string, message durable.Message) (bool, error) {
+func (m *mailbox) Post(_ context.Context, token string, headers map[string][]string, message durable.Message) (bool, error) {
 	switch {
 	case token != m.token || m.ended:
 		return false, durable.ErrAddress
+	case m.unread:
+		return false, &durable.SecretError{Run: "secretname", Mailbox: "go", Secret: "hook", Err: errors.New("it is gone")}
+	case m.secret != "" && !signature.Valid("github", m.secret, headers, message.Data, time.Now()):
+		return false, durable.ErrSignature
 	case m.full:
 		return false, &durable.FullError{Run: "secretname", Mailbox: "go", What: "messages", Limit: 100}
 	case len(message.Data) == 0:
@@ -95,6 +103,71 @@ func TestPosts(t *testing.T) {
 	m.full = true
 	if status, text := answerOf(t, p, post("POST", right, `{}`)); status != http.StatusTooManyRequests || strings.Contains(text, "secretname") {
 		t.Errorf("full: got %s", text)
+	}
+}
+
+// TestSignedPosts posts to an address that asks for signatures. All that is not signed gets the same answer, whatever else is wrong, and a log has what the owner mends.
+func TestSignedPosts(t *testing.T) {
+	m := newMailbox()
+	m.secret = "It's a Secret to Everybody"
+	var log strings.Builder
+	server := httptest.NewServer(newPosts(m, slog.New(slog.NewTextHandler(&log, nil))))
+	defer server.Close()
+	const body, digest = "Hello, World!", "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+	post := func(body io.Reader, signatures ...string) string {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+signalsPath+m.token, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range signatures {
+			r.Header.Add("x-hub-signature-256", "sha256="+s)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = answer.Body.Close() }()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Header.Del("Date")
+		return fmt.Sprint(answer.StatusCode, answer.Header, string(text))
+	}
+	refused := post(strings.NewReader(body))
+	if !strings.HasPrefix(refused, "401 ") || !strings.HasSuffix(refused, "not authorised\n") || log.Len() > 0 {
+		t.Errorf("got %s, %s", refused, log.String())
+	}
+	chunked := func() io.Reader { return io.MultiReader(strings.NewReader(body[:5]), strings.NewReader(body[5:])) }
+	for what, got := range map[string]string{
+		"another digest": post(strings.NewReader(body), "0"+digest[1:]), "another body": post(strings.NewReader(body+" "), digest), "twice": post(strings.NewReader(body), digest, digest),
+		"too long": post(strings.NewReader(body), strings.Repeat("0", 20_000)), "no body": post(nil, digest), "chunked": post(chunked(), digest[1:]),
+	} {
+		if got != refused {
+			t.Errorf("%s: got %s, want %s", what, got, refused)
+		}
+	}
+	m.full = true
+	if got := post(strings.NewReader(body)); got != refused {
+		t.Errorf("a full mailbox: got %s", got)
+	}
+	m.full = false
+	if got := post(strings.NewReader(strings.Repeat("1", durable.MaxMessage+1)), digest); !strings.HasPrefix(got, "413 ") {
+		t.Errorf("too large: got %s", got)
+	}
+	if n := m.posted.Load(); n != 0 {
+		t.Errorf("%d were delivered", n)
+	}
+	if got := post(strings.NewReader(body), digest); !strings.HasPrefix(got, "202 ") {
+		t.Errorf("signed: got %s", got)
+	}
+	if got := post(chunked(), strings.ToUpper(digest)); !strings.HasPrefix(got, "202 ") {
+		t.Errorf("signed, chunked: got %s", got)
+	}
+	m.unread = true
+	if got := post(strings.NewReader(body), digest); got != refused || !strings.Contains(log.String(), "the secret hook cannot be used: it is gone") {
+		t.Errorf("got %s, %s", got, log.String())
 	}
 }
 

@@ -213,6 +213,9 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 		if more := len(messages) - maxShownMessages; more > 0 {
 			rows = append(rows, []string{"messages", fmt.Sprintf("%d more; --json has them", more)})
 		}
+		if r.Refused != nil {
+			rows = append(rows, []string{"refused", fmt.Sprintf("%d posts that were not signed as they must be, the last at %s", r.Refused.Posts, r.Refused.Last.Local().Format(time.DateTime))})
+		}
 		if r.Stash != nil {
 			rows = append(rows, []string{"stash", line(string(r.Stash), 2000)})
 		}
