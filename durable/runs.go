@@ -526,6 +526,9 @@ func (w row) info(s spec) Info {
 	if w.ends.Valid && i.Cancelled {
 		i.Ends = timeOf(w.ends.Int64)
 	}
+	if !slices.Contains([]State{Ready, Running, Asleep, Done, Failed, Cancelled, Parked}, w.state) {
+		i.State = "unknown" // somebody changed the file, and people read this
+	}
 	if w.wake.Valid && w.state == Asleep && w.wake.Int64 <= w.deadline {
 		i.Wake = timeOf(w.wake.Int64)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/stilehost/stile/internal/sqlite"
 )
 
 // TestRetriedIsKept has a run begin again that is about to be removed.
@@ -43,6 +45,28 @@ func TestRetriedIsKept(t *testing.T) {
 	}
 	if all, err := r.List(t.Context(), "", 10); err != nil || len(all) != 2 {
 		t.Errorf("%d runs are there: %v", len(all), err)
+	}
+}
+
+// TestOddState has a file whose text is not ours.
+func TestOddState(t *testing.T) {
+	r, err := Open(t.Context(), Options{Dir: t.TempDir(), Key: make([]byte, KeySize), Functions: map[string]Function{"f": nil}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	run, _, err := r.Start(t.Context(), Spec{Function: "f"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.db.Update(t.Context(), func(c *sqlite.Conn) error {
+		_, err := c.Exec(t.Context(), `UPDATE run SET state = 'done' || char(27) || '[31m'`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if now, err := r.Get(t.Context(), run.Name); err != nil || now.State != "unknown" {
+		t.Errorf("it is %q: %v", now.State, err)
 	}
 }
 
