@@ -35,7 +35,10 @@ func (p *pausing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.seen = append(p.seen, fmt.Sprint(r.URL.Path, " ", string(body), " ", r.Header.Get("Idempotency-Key")))
 	if string(body) == "pause" && p.process != nil {
 		if err := p.process.Signal(syscall.SIGSTOP); err == nil {
-			close(p.paused)
+			var status syscall.WaitStatus // it stops at some time after the signal
+			if _, err := syscall.Wait4(p.process.Pid, &status, syscall.WUNTRACED, nil); err == nil && status.Stopped() {
+				close(p.paused)
+			}
 		}
 		p.process = nil
 	}
