@@ -43,6 +43,19 @@ func (s *stored) reopen(t *testing.T) {
 	}
 }
 
+// kept is what a bucket has under a key, or nothing.
+func (s *stored) kept(t *testing.T, bucket, key string) string {
+	t.Helper()
+	v, err := s.bucket.Bucket(bucket).Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v == nil {
+		return ""
+	}
+	return *v
+}
+
 // file opens the file beside those who work on it. The caller closes it.
 func (s *stored) file(t *testing.T) *sql.DB {
 	t.Helper()

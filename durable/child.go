@@ -146,20 +146,6 @@ func forgetTaken(ctx context.Context, c *sqlite.Conn, parent int64, sequence uin
 	return dropCode(ctx, c)
 }
 
-func idsOf(ctx context.Context, c *sqlite.Conn, query string, args ...any) (ids []int64, err error) {
-	for one, err := range c.Rows(ctx, query, args...) {
-		if err != nil {
-			return nil, err
-		}
-		var id int64
-		if err := one.Scan(&id); err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-	}
-	return ids, nil
-}
-
 // roomForChild fails with an [abi.ErrExhausted] if a run cannot have another child.
 func roomForChild(ctx context.Context, c *sqlite.Conn, parent row, w writtenRun) error {
 	const above = `WITH RECURSIVE above (id) AS (VALUES (?) UNION ALL SELECT parent FROM run JOIN above USING (id) WHERE parent IS NOT NULL LIMIT ?) SELECT count(*) FROM above`
@@ -323,19 +309,11 @@ func (r *Runs) tellParent(ctx context.Context, c *sqlite.Conn, w row) error {
 
 // endChildren cancels the children of a run, or of its attempt, that has ended. With drop, they are deleted.
 func (r *Runs) endChildren(ctx context.Context, c *sqlite.Conn, id int64, drop bool) error {
-	var children []row
-	for one, err := range c.Rows(ctx, `SELECT `+rowColumns+` FROM run WHERE parent = ?`, id) {
-		if err != nil {
-			return err
-		}
-		var w row
-		if err := one.Scan(w.fields()...); err != nil {
-			return err
-		}
-		children = append(children, w)
+	children, err := runsWhere(ctx, c, `WHERE parent = ?`, id)
+	if err != nil {
+		return err
 	}
 	for _, w := range children {
-		var err error
 		switch {
 		case w.state == Running: // its process ends it
 			_, err = c.Exec(ctx, `UPDATE run SET cancel = 1, listens = 0, taken = ifnull(taken, 0) WHERE id = ?`, w.id)
@@ -351,7 +329,7 @@ func (r *Runs) endChildren(ctx context.Context, c *sqlite.Conn, id int64, drop b
 	if !drop {
 		return nil
 	}
-	_, err := c.Exec(ctx, `DELETE FROM message WHERE run = ? AND mailbox GLOB ?`, id, childPrefix+"*")
+	_, err = c.Exec(ctx, `DELETE FROM message WHERE run = ? AND mailbox GLOB ?`, id, childPrefix+"*")
 	return err
 }
 

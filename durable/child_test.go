@@ -154,14 +154,7 @@ func (s *stored) start(t *testing.T, spec durable.Spec, input string) string {
 
 func (s *stored) counter(t *testing.T, name string) string {
 	t.Helper()
-	v, err := s.bucket.Bucket("family").Get(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v == nil {
-		return ""
-	}
-	return *v
+	return s.kept(t, "family", name)
 }
 
 // childrenIn waits until a run has so many children in a state.

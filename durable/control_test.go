@@ -1,6 +1,7 @@
 package durable_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/durable"
-	"github.com/stilehost/stile/internal/cache/cachetest"
 )
 
 // heard is the code of a tool that waits to be cancelled. It then counts, sleeps and counts again.
@@ -50,14 +50,7 @@ func (s *stored) started(t *testing.T, body, input string) string {
 // counted is what a tool has counted.
 func (s *stored) counted(t *testing.T, key string) string {
 	t.Helper()
-	n, err := s.bucket.Bucket("runs").Get(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n == nil {
-		return "0"
-	}
-	return *n
+	return cmp.Or(s.kept(t, "runs", key), "0")
 }
 
 // comesTo waits until a tool has counted so far.
@@ -278,16 +271,8 @@ func TestCancelAtAnyTime(t *testing.T) {
 
 // TestCancelKilled kills the process of runs that clean up. Each cleans up once, to its end.
 func TestCancelKilled(t *testing.T) {
-	dir := t.TempDir()
-	cacheDir, keyDir := cachetest.Dirs(t)
-	s := &stored{dir: dir, cacheDir: cacheDir, keyDir: keyDir}
-	s.reopen(t)
-	t.Cleanup(func() {
-		if err := s.close(); err != nil {
-			t.Error(err)
-		}
-	})
-	spec := program(t, s.shop, cacheDir, keyDir, heard)
+	s := newStored(t)
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, heard)
 	spec.Input = []byte(`{"counts": 20}`)
 	var runs []string
 	for i := range 6 {
@@ -298,7 +283,7 @@ func TestCancelKilled(t *testing.T) {
 		}
 		runs = append(runs, run.Name)
 	}
-	kill := worker(t, dir, cacheDir, keyDir)
+	kill := worker(t, s.dir, s.cacheDir, s.keyDir)
 	for i, name := range runs[:4] {
 		for {
 			if n, err := s.bucket.Bucket(fmt.Sprint("runs", i)).Get(t.Context(), "begun"); err == nil && n != nil {
@@ -316,7 +301,7 @@ func TestCancelKilled(t *testing.T) {
 	}
 	kills := 0
 	for ended := 0; ended < 4; kills++ {
-		kill := worker(t, dir, cacheDir, keyDir)
+		kill := worker(t, s.dir, s.cacheDir, s.keyDir)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(200+20*kills))*time.Millisecond)
 		_, _ = s.runs.Wait(ctx, runs[3])
 		cancel()
@@ -555,16 +540,8 @@ func TestStashAltered(t *testing.T) {
 
 // TestStashKilled kills the process of a run that stashes. It always recovers what it stashed last.
 func TestStashKilled(t *testing.T) {
-	dir := t.TempDir()
-	cacheDir, keyDir := cachetest.Dirs(t)
-	s := &stored{dir: dir, cacheDir: cacheDir, keyDir: keyDir}
-	s.reopen(t)
-	t.Cleanup(func() {
-		if err := s.close(); err != nil {
-			t.Error(err)
-		}
-	})
-	spec := program(t, s.shop, cacheDir, keyDir, `
+	s := newStored(t)
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `
 		for (let i = 0; i < 150; i++) {
 			await env.runs.stash({ i });
 			const got = (await env.runs.recover()).i;
@@ -578,7 +555,7 @@ func TestStashKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for kills := 0; ; kills++ {
-		kill := worker(t, dir, cacheDir, keyDir)
+		kill := worker(t, s.dir, s.cacheDir, s.keyDir)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(100+10*kills))*time.Millisecond)
 		r, _ := s.runs.Wait(ctx, run.Name)
 		cancel()

@@ -599,17 +599,8 @@ func (r *Runs) listed(ctx context.Context, which func(*sqlite.Conn) (where strin
 		if err != nil {
 			return err
 		}
-		for one, err := range c.Rows(ctx, `SELECT `+rowColumns+` FROM run `+where, args...) {
-			if err != nil {
-				return err
-			}
-			var w row
-			if err := one.Scan(w.fields()...); err != nil {
-				return err
-			}
-			rows = append(rows, w)
-		}
-		return nil
+		rows, err = runsWhere(ctx, c, where, args...)
+		return err
 	})
 	if err != nil {
 		return nil, err

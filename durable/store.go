@@ -230,6 +230,36 @@ func findRun(ctx context.Context, c *sqlite.Conn, name string) (r row, err error
 	return r, err
 }
 
+// runsWhere reads runs.
+func runsWhere(ctx context.Context, c *sqlite.Conn, where string, args ...any) (runs []row, err error) {
+	for one, err := range c.Rows(ctx, `SELECT `+rowColumns+` FROM run `+where, args...) {
+		if err != nil {
+			return nil, err
+		}
+		var w row
+		if err := one.Scan(w.fields()...); err != nil {
+			return nil, err
+		}
+		runs = append(runs, w)
+	}
+	return runs, nil
+}
+
+// idsOf reads the ids that a query selects.
+func idsOf(ctx context.Context, c *sqlite.Conn, query string, args ...any) (ids []int64, err error) {
+	for one, err := range c.Rows(ctx, query, args...) {
+		if err != nil {
+			return nil, err
+		}
+		var id int64
+		if err := one.Scan(&id); err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
 // UnknownError reports a run that is not in the store.
 type UnknownError struct{ Name string }
 

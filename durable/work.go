@@ -306,18 +306,8 @@ func (r *Runs) due(ctx context.Context, now time.Time, most int) (due []int64, w
 			return err
 		}
 		const query = `SELECT id FROM run WHERE state = 'ready'` + runnable + ` UNION ALL SELECT id FROM run WHERE state = 'asleep' AND wake <= ?` + runnable + ` LIMIT ?`
-		for one, err := range c.Rows(ctx, query, functions, soon.UnixMilli(), functions, most) {
-			if err != nil {
-				return err
-			}
-			var id int64
-			if err := one.Scan(&id); err != nil {
-				return err
-			}
-			due = append(due, id)
-		}
-		if len(due) > 0 {
-			return nil
+		if due, err = idsOf(ctx, c, query, functions, soon.UnixMilli(), functions, most); err != nil || len(due) > 0 {
+			return err
 		}
 		var at sql.NullInt64
 		if err := c.Row(ctx, `SELECT min(wake) FROM run WHERE state = 'asleep' AND wake > ?`+runnable, soon.UnixMilli(), functions).Scan(&at); err != nil {
