@@ -344,3 +344,22 @@ func (r *Runs) Children(ctx context.Context, name string) ([]Info, error) {
 		return `WHERE parent = ? ORDER BY id DESC`, []any{w.id}, err
 	})
 }
+
+// block looks for a descendant of a run that is parked. Of the ways to it, each run has yet to take the result of the next.
+func (w *row) block(ctx context.Context, c *sqlite.Conn) error {
+	if w.state.Final() {
+		return nil
+	}
+	// With UNION, a file in which runs are their own ancestors does not go on for ever.
+	const below = `WITH RECURSIVE below (id) AS (SELECT id FROM run WHERE parent = ? AND taken IS NULL UNION SELECT run.id FROM run JOIN below ON run.parent = below.id WHERE taken IS NULL)
+		SELECT name, reason FROM run JOIN below USING (id) WHERE state = 'parked' ORDER BY id LIMIT 1`
+	var b Blocked
+	err := c.Row(ctx, below, w.id).Scan(&b.Run, &b.Reason)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err == nil:
+		w.blocked = &b
+	}
+	return err
+}

@@ -602,3 +602,91 @@ func TestChildrenAreTidied(t *testing.T) {
 	}
 	s.childrenIn(t, runs[2], 3, durable.Done)
 }
+
+// TestChildParked has a run wait for one that is parked, through another. It says so, to the end of the one that is parked.
+func TestChildParked(t *testing.T) {
+	for _, how := range []string{"retried", "ended", "ended itself"} {
+		t.Run(how, func(t *testing.T) {
+			s, spec := newFamily(t)
+			s.runs.Work()
+			run := s.start(t, spec, `{"what": "tree", "deep": 1, "children": 1}`)
+			child := s.childrenIn(t, run, 1, durable.Asleep)[0]
+			parked := s.childrenIn(t, child, 1, durable.Asleep)[0]
+			s.until(t, run, durable.Asleep)
+			if r := s.until(t, child, durable.Asleep); r.Blocked != nil {
+				t.Errorf("it is blocked: %+v", r.Blocked)
+			}
+			var snapshot string
+			db := s.file(t)
+			if err := db.QueryRowContext(t.Context(), `SELECT hex(body) FROM snapshot ORDER BY run DESC`).Scan(&snapshot); err != nil {
+				t.Fatal(err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+			const last = ` WHERE run = (SELECT max(id) FROM run)`
+			s.change(t, flip("snapshot", "body", "run = (SELECT max(id) FROM run)"), `UPDATE run SET wake = 0 WHERE state = 'asleep' AND id = (SELECT max(id) FROM run)`)
+			s.runs.Work()
+			reason := s.until(t, parked, durable.Parked).Reason
+			list, err := s.runs.List(t.Context(), "", 10)
+			if err != nil || len(list) != 1 {
+				t.Fatal(list, err)
+			}
+			for _, name := range []string{run, child} {
+				got, err := s.runs.Get(t.Context(), name)
+				r, failed := s.runs.Result(t.Context(), name)
+				if err != nil || failed != nil {
+					t.Fatal(err, failed)
+				}
+				for _, b := range []*durable.Blocked{got.Blocked, r.Blocked, list[0].Blocked} {
+					if b == nil || b.Run != parked || b.Reason != reason || reason == "" {
+						t.Errorf("%s is blocked by %+v; %s is parked: %s", name, b, parked, reason)
+					}
+				}
+			}
+			want := durable.Done
+			switch how {
+			case "retried":
+				s.change(t, `UPDATE snapshot SET body = x'`+snapshot+`'`+last)
+				s.set(2 * time.Hour)
+				s.runs.Work()
+				if ok, err := s.runs.Retry(t.Context(), parked); err != nil || !ok {
+					t.Fatal(ok, err)
+				}
+			case "ended":
+				want = durable.Cancelled
+				if ok, err := s.runs.Cancel(t.Context(), run); err != nil || !ok {
+					t.Fatal(ok, err)
+				}
+			default:
+				want = durable.Failed
+				if ok, err := s.runs.Cancel(t.Context(), parked); err != nil || !ok {
+					t.Fatal(ok, err)
+				}
+			}
+			r, err := s.runs.Wait(t.Context(), run)
+			if err != nil || r.State != want || r.Blocked != nil {
+				t.Errorf("%s is %s, blocked by %+v: %s %v", run, r.State, r.Blocked, r.Outcome, err)
+			}
+			if n := s.count(t, `SELECT count(*) FROM run WHERE state NOT IN ('done', 'failed', 'cancelled')`); n != 0 {
+				t.Errorf("%d runs have not ended", n)
+			}
+		})
+	}
+}
+
+// TestRunsBelowThemselves lists runs of a file in which somebody made two of them each other's callers.
+func TestRunsBelowThemselves(t *testing.T) {
+	s, spec := newFamily(t)
+	run, other := s.start(t, spec, `{}`), s.start(t, spec, `{}`)
+	s.change(t, `UPDATE run SET parent = 3 - id, root = 1`)
+	for _, name := range []string{run, other} {
+		if r, err := s.runs.Get(t.Context(), name); err != nil || r.Blocked != nil {
+			t.Errorf("got %+v, %v", r.Blocked, err)
+		}
+	}
+	s.change(t, `UPDATE run SET state = 'parked' WHERE id = 2`)
+	if r, err := s.runs.Get(t.Context(), run); err != nil || r.Blocked == nil || r.Blocked.Run != other {
+		t.Errorf("got %+v, %v", r.Blocked, err)
+	}
+}

@@ -630,6 +630,9 @@ func (r *Runs) Show(ctx context.Context, run string) (s Shown, err error) {
 // Redact returns what is known of a run without secrets that [host.Options.Redact] takes out.
 func (r *Runs) Redact(i Info) Info {
 	i.Input, i.Reason, i.Key, i.Target = r.redactJSON(i.Input), string(r.redact([]byte(i.Reason))), string(r.redact([]byte(i.Key))), string(r.redact([]byte(i.Target)))
+	if i.Blocked != nil {
+		i.Blocked = &Blocked{i.Blocked.Run, string(r.redact([]byte(i.Blocked.Reason)))}
+	}
 	return i
 }
 

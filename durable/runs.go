@@ -521,7 +521,7 @@ func (w row) info(s spec) Info {
 	i := Info{
 		Name: w.name, Key: w.key.String, State: w.state, Created: timeOf(w.created), Changed: timeOf(w.changed), Deadline: timeOf(w.deadline), Reason: w.reason, Component: w.code,
 		Tool: s.Tool, Function: s.Function, Target: s.Target, Pinned: s.Pinned, Input: s.Input, Retry: s.Retry, Parent: s.Parent,
-		Cancelled: w.cancel && !w.state.Final(),
+		Cancelled: w.cancel && !w.state.Final(), Blocked: w.blocked,
 	}
 	if w.ends.Valid && i.Cancelled {
 		i.Ends = timeOf(w.ends.Int64)
@@ -550,7 +550,9 @@ func (r *Runs) spec(w row) (s spec, err error) {
 func (r *Runs) Get(ctx context.Context, name string) (Info, error) {
 	var w row
 	err := r.db.Read(ctx, func(c *sqlite.Conn) (err error) {
-		w, err = findRun(ctx, c, name)
+		if w, err = findRun(ctx, c, name); err == nil {
+			err = w.block(ctx, c)
+		}
 		return err
 	})
 	if err != nil {
@@ -600,6 +602,9 @@ func (r *Runs) listed(ctx context.Context, which func(*sqlite.Conn) (where strin
 			return err
 		}
 		rows, err = runsWhere(ctx, c, where, args...)
+		for i := 0; i < len(rows) && err == nil; i++ {
+			err = rows[i].block(ctx, c)
+		}
 		return err
 	})
 	if err != nil {
@@ -679,6 +684,9 @@ func (r *Runs) Result(ctx context.Context, name string) (result Result, err erro
 	var body []byte
 	err = r.db.View(ctx, func(c *sqlite.Conn) (err error) {
 		if w, err = findRun(ctx, c, name); err != nil {
+			return err
+		}
+		if err := w.block(ctx, c); err != nil {
 			return err
 		}
 		if result.Attempts, err = r.attempts(ctx, c, w); err != nil {

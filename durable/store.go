@@ -171,8 +171,17 @@ type Info struct {
 	Component string `json:"component,omitempty"`
 	// Parent is the run that started it and takes its result.
 	Parent string `json:"parent,omitempty"`
+	// Blocked is a run that this one has called, directly or through others, and that is parked. It is nil if there is none.
+	Blocked *Blocked `json:"blocked,omitempty"`
 	// Input is JSON.
 	Input json.RawMessage `json:"input,omitempty"`
+}
+
+// Blocked is a parked run whose result another run has not taken. Once a person retries it, both go on.
+type Blocked struct {
+	Run string `json:"run"`
+	// Reason says why it is parked.
+	Reason string `json:"reason"`
 }
 
 // spec is what a run was started with.
@@ -213,7 +222,8 @@ type row struct {
 	reason                     string
 	parent, root, taken        sql.NullInt64
 
-	parts *parts // of a run that was taken, if they were read with it
+	parts   *parts   // of a run that was taken, if they were read with it
+	blocked *Blocked // once block has looked
 }
 
 const rowColumns = `id, name, key, state, wake, created, changed, deadline, owner, fence, crashes, cancel, listens, ends, code, function, spec, batches, head, reason, parent, root, taken`

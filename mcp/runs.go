@@ -107,6 +107,9 @@ func (s *runState) next(run durable.Info) {
 		s.Next = "It was ended."
 	case run.Cancelled:
 		s.Next = "It was told to end, and cleans up. Do not wait for it."
+	case run.Blocked != nil:
+		other := run.Blocked.Run
+		s.Next = "It called run " + other + ", which is parked, so it cannot go on. Tell your user: stile runs show " + other + " says why, and stile runs retry " + other + " has both go on. " + runCancelTool + " ends it."
 	default:
 		s.Next = "It goes on without you, so do not call the tool again. " + runResultTool + " waits for its result, " + runCancelTool + " ends it."
 	}
@@ -185,10 +188,14 @@ func (r *request) where(ctx context.Context, run string) string {
 
 // waitsFor says what a sleeping run waits for, other than a time.
 func waitsFor(run durable.Result) string {
-	if len(run.Mailboxes) == 0 {
-		return ""
+	var waits []string
+	if len(run.Mailboxes) > 0 {
+		waits = append(waits, "signals in "+printable.Short(strings.Join(run.Mailboxes, ", "), 500))
 	}
-	return "signals in " + printable.Short(strings.Join(run.Mailboxes, ", "), 500)
+	if run.Blocked != nil {
+		waits = append(waits, "run "+run.Blocked.Run+", which it called and which is parked")
+	}
+	return strings.Join(waits, ", and for ")
 }
 
 // state is what a model learns about a run.
@@ -203,7 +210,7 @@ func (e *endpoint) state(ctx context.Context, run durable.Info) runState {
 	if !run.Wake.IsZero() {
 		s.Wakes = run.Wake.UTC().Format(time.RFC3339)
 	}
-	if run.State == durable.Asleep {
+	if run.State == durable.Asleep || run.Blocked != nil {
 		if now, err := e.options.Runs.Store.Result(ctx, run.Name); err == nil { // else the rest is still of use
 			s.Waits = waitsFor(now)
 		}

@@ -2,7 +2,9 @@ package mcp
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -153,6 +155,23 @@ func TestDurableTool(t *testing.T) {
 	}
 	if r := c.tool("run_result", object{"run": s.Run, "wait": 61}); !r.IsError {
 		t.Errorf("got %s", text(r))
+	}
+
+	// A run that waits for one that is parked says so. The reason is for people.
+	s = c.goes("orders_order", object{"ms": 3_600_000})
+	child := c.goes("orders_order", object{"ms": 3_600_000})
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(h.options.Dir, durable.File)+"?_pragma=busy_timeout(60000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), `UPDATE run SET state = 'parked', reason = 'secret', parent = (SELECT id FROM run WHERE name = ?) WHERE name = ?`, s.Run, child.Run); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := does[statusOutput](c, "run_status", object{"run": s.Run}).Runs[0]; !strings.Contains(got.Waits, child.Run+", which it called and which is parked") || !strings.Contains(got.Next, "stile runs retry "+child.Run) || strings.Contains(got.Waits+got.Next, "secret") {
+		t.Errorf("got %+v", got)
 	}
 
 	// Without the extension, its run is parked and the tools about runs are gone.

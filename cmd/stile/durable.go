@@ -350,7 +350,7 @@ func (n *session) specOf(ctx context.Context, run lifecycle.Run, input []byte) (
 
 // waitForRun prints the result of a run.
 func waitForRun(ctx context.Context, s *streams, runs *durable.Runs, name string, out outputFlag) error {
-	r, err := runs.Wait(ctx, name)
+	r, err := awaitRun(ctx, s, runs, name)
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w; the run goes on with stile runs resume %s", errInterrupted, name)
 	}
@@ -362,3 +362,28 @@ func waitForRun(ctx context.Context, s *streams, runs *durable.Runs, name string
 	}
 	return out.result(s, r.Output)
 }
+
+// awaitRun returns how a run ended. Meanwhile it says when the run cannot go on without a person.
+func awaitRun(ctx context.Context, s *streams, runs *durable.Runs, name string) (durable.Result, error) {
+	said := ""
+	for {
+		waiting, cancel := context.WithTimeout(ctx, lookTime)
+		r, err := runs.Wait(waiting, name)
+		over := waiting.Err() == nil || ctx.Err() != nil || r.State.Final()
+		cancel()
+		if over {
+			return r, err
+		}
+		run, err := runs.Get(ctx, name)
+		if err != nil {
+			return r, err
+		}
+		if b := runs.Redact(run).Blocked; b != nil && b.Run != said {
+			said = b.Run
+			s.say("stile: %s", blockedBy(b))
+		}
+	}
+}
+
+// lookTime is how often somebody who waits for a run looks whether it is blocked.
+const lookTime = 2 * time.Second

@@ -118,11 +118,25 @@ func (c *runsList) Run(ctx context.Context, s *streams) error {
 			if !r.Wake.IsZero() {
 				wake = r.Wake.Local().Format(time.DateTime)
 			}
-			rows = append(rows, []string{r.Name, line(cmp.Or(r.Tool, r.Function), 64), string(r.State), r.Created.Local().Format(time.DateTime), wake, line(cmp.Or(r.Parent, r.Key), 64)})
+			rows = append(rows, []string{r.Name, line(cmp.Or(r.Tool, r.Function), 64), listedState(r), r.Created.Local().Format(time.DateTime), wake, line(cmp.Or(r.Parent, r.Key), 64)})
 		}
 		_, err = io.WriteString(s.out, table("", rows))
 		return err
 	})
+}
+
+// listedState is the state of a run in a list.
+func listedState(r durable.Info) string {
+	if r.Blocked == nil {
+		return string(r.State)
+	}
+	return fmt.Sprintf("%s: %s is parked", r.State, line(r.Blocked.Run, 64))
+}
+
+// blockedBy says what to do about a run that another one has called, and that is parked.
+func blockedBy(b *durable.Blocked) string {
+	run := line(b.Run, 64)
+	return fmt.Sprintf("run %s, which it called, is parked: %s. Once that is mended, stile runs retry %s has both go on", run, line(b.Reason, 1000), run)
 }
 
 // runArg names a run.
@@ -191,6 +205,9 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 		}
 		if r.Reason != "" {
 			rows = append(rows, []string{"parked because", printable.OneLine(r.Reason)})
+		}
+		if r.Blocked != nil {
+			rows = append(rows, []string{"blocked", blockedBy(r.Blocked)})
 		}
 		if n := len(r.Attempts) + 1; r.Retry.Attempts >= n {
 			rows = append(rows, []string{"attempt", fmt.Sprintf("%d of %d", n, r.Retry.Attempts)})

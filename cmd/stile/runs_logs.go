@@ -165,7 +165,13 @@ func (l *runLog) end(ctx context.Context, runs *durable.Runs, name string, err e
 func whereItIs(r durable.Result) string {
 	text := "the run is " + string(r.State) + " since " + r.Changed.Local().Format(time.DateTime)
 	if r.State == durable.Running {
-		return "the run goes on"
+		text = "the run goes on"
+	}
+	if r.Blocked != nil {
+		return text + "; " + blockedBy(r.Blocked)
+	}
+	if r.State == durable.Running {
+		return text
 	}
 	if !r.Wake.IsZero() {
 		text += ", until " + r.Wake.Local().Format(time.DateTime)

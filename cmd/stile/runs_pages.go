@@ -55,6 +55,9 @@ func onPage(r durable.Result) web.Run {
 	if len(r.Mailboxes) > 0 {
 		page.Waits = "signals in " + strings.Join(r.Mailboxes, ", ")
 	}
+	if b := r.Blocked; b != nil {
+		page.Blocked = &web.Blocked{Run: b.Run, Reason: b.Reason}
+	}
 	return page
 }
 

@@ -43,7 +43,12 @@ type Run struct {
 	Waits string
 	// Wake is when it goes on. It is zero if no time makes it.
 	Wake time.Time
+	// Blocked is a run that it has called and that is parked. It is nil if there is none.
+	Blocked *Blocked
 }
+
+// Blocked is a run that is parked, and why.
+type Blocked struct{ Run, Reason string }
 
 // RunPage is what the page of a run shows.
 type RunPage struct {
