@@ -308,7 +308,7 @@ func (r *Runs) tellParent(ctx context.Context, c *sqlite.Conn, w row) error {
 }
 
 // endChildren cancels the children of a run, or of its attempt, that has ended. With drop, they are deleted.
-func (r *Runs) endChildren(ctx context.Context, c *sqlite.Conn, id int64, drop bool) error {
+func (r *Runs) endChildren(ctx context.Context, c *sqlite.Conn, id int64, drop bool, k cuts) error {
 	children, err := runsWhere(ctx, c, `WHERE parent = ?`, id)
 	if err != nil {
 		return err
@@ -320,7 +320,7 @@ func (r *Runs) endChildren(ctx context.Context, c *sqlite.Conn, id int64, drop b
 		case drop:
 			err = forget(ctx, c, w.id)
 		case !w.state.Final() || w.state == Parked:
-			err = r.finish(ctx, c, w.name, Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: errParentEnded}}, nil)
+			err = r.finish(ctx, c, w.name, Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: errParentEnded}}, k)
 		}
 		if err != nil {
 			return err

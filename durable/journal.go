@@ -288,13 +288,16 @@ func batchTime(batch []byte) (at time.Time, entries []byte) {
 	return timeOf(int64(ms)), batch[1+n:]
 }
 
-// begins counts the entries of a batch that begin operations.
-func begins(function bool, batch []byte) (n uint64) {
-	entries, _ := readBatch(batch)
+// begins counts the entries that begin operations.
+func begins(function bool, entries [][]byte) (n uint64) {
 	for _, e := range entries {
-		if function && !isAnswer(e) || !function && host.BeginsOperation(e) {
+		if beginsOperation(function, e) {
 			n++
 		}
 	}
 	return n
+}
+
+func beginsOperation(function bool, entry []byte) bool {
+	return function && !isAnswer(entry) || !function && host.BeginsOperation(entry)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,7 +24,7 @@ const (
 	keptText = 16 << 10
 	// keptWords bounds the arguments and the answer of each, in bytes.
 	keptWords = 120
-	// tailBytes bounds how much of a log is read for them, in bytes as they are in the file, and unpacked: nobody else can write meanwhile.
+	// tailBytes bounds how much of a log is read for them, in bytes as they are in the file, and unpacked.
 	tailBytes = 1 << 20
 	// pageBytes is how much of a log is read at once, apart from a part that is larger by itself.
 	pageBytes = 1 << 20
@@ -116,210 +117,74 @@ func (r *Runs) headIn(ctx context.Context, c *sqlite.Conn, w row) (h head, ok bo
 	return h, err == nil, nil
 }
 
-// history is what is kept of a log that was cut.
-type history struct {
-	// Attempt had so many operations before the log was cut.
-	Attempt    uint64      `json:"attempt"`
-	Count      uint64      `json:"count"`
-	Operations []Operation `json:"operations"`
-}
-
-func historyPlace(run string, n int64) place { return place{run: run, kind: "history", n: n} }
-
-// openHistory reads the history of a run whose log was cut at a batch.
-func (r *Runs) openHistory(run string, n int64, body []byte) (h history, err error) {
-	if body == nil {
-		return h, nil
-	}
-	text, err := r.sealer.open(historyPlace(run, n), body)
-	if err == nil {
-		err = json.Unmarshal(text, &h)
-	}
-	return h, err
-}
-
-// cutting is a log that is about to be cut.
-type cutting struct {
-	id       int64
-	name     string
-	function bool   // of Go code
-	head     head   // with the operations of rest
-	n        int64  // the last batch
-	rest     []byte // entries that came after it
-}
-
-// keepHistory keeps the last operations of a log that is about to be cut.
-func (r *Runs) keepHistory(ctx context.Context, c *sqlite.Conn, k cutting) error {
-	h, damage, err := r.latest(ctx, c, k)
-	if err != nil {
-		return err
-	}
-	if damage != nil {
-		r.log.Warn("not all operations of a run are kept", "run", k.name, "error", damage)
-	}
-	if len(h.Operations) == 0 {
-		return nil
-	}
-	for {
-		text, err := json.Marshal(h)
-		if err != nil {
-			return fmt.Errorf("keep the operations of run %s: %w", k.name, err)
-		}
-		if len(text) <= keptText {
-			_, err := c.Exec(ctx, `INSERT OR REPLACE INTO history VALUES (?, ?)`, k.id, r.sealer.seal(historyPlace(k.name, k.n), text))
-			return err
-		}
-		h.Operations = h.Operations[len(h.Operations)/4+1:]
-	}
-}
-
-// latest reads the last operations of a run: from what is kept of its log so far, and from the end of the log. With damage, it returns what can be read.
-func (r *Runs) latest(ctx context.Context, c *sqlite.Conn, k cutting) (h history, damage, err error) {
-	var from sql.NullInt64
-	var body []byte
-	if err := c.Row(ctx, `SELECT (SELECT min(n) FROM log WHERE run = ?1), (SELECT body FROM history WHERE run = ?1)`, k.id).Scan(&from, &body); err != nil {
-		return h, nil, err
-	}
-	at := k.n
-	if from.Valid {
-		at = from.Int64 - 1
-	}
-	if h, damage = r.openHistory(k.name, at, body); damage != nil {
-		h = history{}
-	}
-	k.head.attempt = cmp.Or(k.head.attempt, h.Attempt, 1) // it is 0 if it cannot be read
-	batches, after, err := r.tail(ctx, c, k.id)
-	if err != nil {
-		return h, damage, err
-	}
-	whole := len(batches) == 0 || batches[0].n == at+1
-	var wrong error
-	packed := make([][]byte, 0, len(batches))
-	for _, b := range batches {
-		text, err := r.sealer.decrypt(place{run: k.name, kind: "log", n: b.n, after: after}, b.body)
-		if wrong = err; err != nil {
-			break
-		}
-		packed, after = append(packed, text), tag(b.body)
-	}
-	first, size := len(packed), 0
-	for first > 0 {
-		if size += unpackedSize(packed[first-1]); size > tailBytes {
-			whole = false
-			break
-		}
-		first--
-	}
-	s := &scan{runs: r, function: k.function, attempt: k.head.attempt, most: KeptOperations, short: true}
-	if whole && h.Attempt == k.head.attempt {
-		s.number = h.Count
-	}
-	for _, p := range packed[first:] {
-		if err := s.packed(p); err != nil {
-			wrong = err
-			break
-		}
-	}
-	last := k.head.operations
-	switch {
-	case wrong != nil:
-	case len(k.rest) <= tailBytes:
-		wrong = s.entries(r.now(), k.rest)
-	default:
-		last -= begins(k.function, k.rest)
-	}
-	switch {
-	case whole || k.function:
-	case wrong != nil: // nobody knows which these are
-		s.list = nil
-	default: // counted from the end
-		for i := range s.list {
-			s.list[i].Number = last - min(last, uint64(len(s.list)-1-i))
-		}
-	}
-	h.Operations = append(h.Operations, s.list...)
-	h.Operations = h.Operations[max(0, len(h.Operations)-KeptOperations):]
-	h.Attempt, h.Count = k.head.attempt, k.head.operations
-	return h, cmp.Or(damage, wrong), nil
-}
-
-type sealedBatch struct {
-	n    int64
-	body []byte
-}
-
-// tail reads the last batches of a log, and the tag of what is before them.
-func (r *Runs) tail(ctx context.Context, c *sqlite.Conn, id int64) (batches []sealedBatch, after []byte, err error) {
-	size := 0
-	for one, err := range c.Rows(ctx, `SELECT n, length(body), iif(length(body) <= ?, body, substr(body, -?)) FROM log WHERE run = ? ORDER BY n DESC LIMIT ?`, tailBytes, tagSize, id, KeptOperations+1) {
-		if err != nil {
-			return nil, nil, err
-		}
-		var b sealedBatch
-		var length int
-		if err := one.Scan(&b.n, &length, &b.body); err != nil {
-			return nil, nil, err
-		}
-		if size += length; size > tailBytes || len(batches) == KeptOperations {
-			after = tag(b.body)
-			break
-		}
-		batches = append([]sealedBatch{b}, batches...)
-	}
-	if after != nil {
-		return batches, after, nil
-	}
-	const before = `SELECT ifnull((SELECT substr(body, -?1) FROM snapshot WHERE run = ?2), (SELECT substr(spec, -?1) FROM run WHERE id = ?2))`
-	err = c.Row(ctx, before, tagSize, id).Scan(&after)
-	return batches, after, err
-}
-
 // scan reads a log, one batch after the other.
 type scan struct {
 	runs     *Runs
 	function bool
 	attempt  uint64
 	number   uint64 // of the last operation
-	most     int    // of list, if it is not 0; the first are dropped
+	skip     uint64 // operations that are not read
 	short    bool   // texts
+	cost     cost
 
 	reader *host.LogReader
 	list   []Operation
 }
 
-// packed reads the entries of a batch.
-func (s *scan) packed(batch []byte) error {
-	text, err := unpack(batch)
-	if err != nil {
-		return err
-	}
-	at, rest := batchTime(text)
-	return s.entries(at, rest)
+// cost is what it took to read a log: how many bytes were unpacked, how many operations read, and how many of these were in the list at once.
+type cost struct{ unpacked, read, held int }
+
+// part is a batch that was opened.
+type part struct {
+	at      time.Time
+	entries [][]byte
 }
 
-func (s *scan) entries(at time.Time, batch []byte) error {
-	list, err := readBatch(batch)
+// unpack opens a batch.
+func (s *scan) unpack(packed []byte) (part, error) {
+	text, err := unpack(packed)
 	if err != nil {
-		return err
+		return part{}, err
 	}
-	for _, e := range list {
-		if s.function {
-			err = s.step(at, e)
-		} else {
-			err = s.entry(at, e)
-		}
-		if err != nil {
+	s.cost.unpacked += len(text)
+	at, rest := batchTime(text)
+	entries, err := readBatch(rest)
+	return part{at, entries}, err
+}
+
+// part reads the entries of a batch.
+func (s *scan) part(p part) error {
+	for _, entry := range p.entries {
+		if err := s.read(p.at, entry); err != nil {
 			return err
-		}
-		if s.most > 0 && len(s.list) > 2*s.most {
-			s.list = append(s.list[:0], s.list[len(s.list)-s.most:]...)
 		}
 	}
 	return nil
 }
 
+// read reads an entry of a batch that was written at this time.
+func (s *scan) read(at time.Time, entry []byte) error {
+	begins := beginsOperation(s.function, entry)
+	switch {
+	case s.skip > 0 && begins:
+		s.skip--
+		s.number++
+		return nil
+	case s.skip > 0: // of one that is skipped
+		return nil
+	case s.function:
+		return s.step(at, entry)
+	default:
+		return s.entry(at, entry)
+	}
+}
+
 // add begins an operation.
-func (s *scan) add(o Operation) { s.list = append(s.list, o) }
+func (s *scan) add(o Operation) {
+	s.list = append(s.list, o)
+	s.cost.read++
+	s.cost.held = max(s.cost.held, len(s.list))
+}
 
 // entry reads an entry of the log of a component.
 func (s *scan) entry(at time.Time, e []byte) error {
@@ -421,25 +286,26 @@ func (r *Runs) redact(text []byte) []byte {
 // Latest returns the last operations of a run, at most [KeptOperations], the oldest first. It fails with an *[UnknownError] if there is no such run. With
 // another error, it returns what can be read.
 func (r *Runs) Latest(ctx context.Context, run string) (list []Operation, err error) {
-	var damage error
-	err = r.db.View(ctx, func(c *sqlite.Conn) error {
-		w, err := findRun(ctx, c, run)
-		if err != nil {
-			return err
-		}
-		h, _, err := r.headIn(ctx, c, w)
-		if err != nil {
-			return err
-		}
-		var kept history
-		kept, damage, err = r.latest(ctx, c, cutting{id: w.id, name: w.name, function: w.function.Valid, head: h, n: w.batches})
-		list = kept.Operations
-		return err
-	})
-	if err == nil && damage != nil {
-		err = fmt.Errorf("not all operations of run %s can be read: %w", run, damage)
-	}
+	_, list, err = r.latestOf(ctx, run)
 	return list, err
+}
+
+func (r *Runs) latestOf(ctx context.Context, run string) (took cost, list []Operation, err error) {
+	var e ending
+	if err := r.db.View(ctx, func(c *sqlite.Conn) error {
+		w, err := findRun(ctx, c, run)
+		if err == nil {
+			e, err = r.ending(ctx, c, w, nil)
+		}
+		return err
+	}); err != nil {
+		return took, nil, err
+	}
+	took, h, damage := r.latest(e)
+	if damage != nil {
+		damage = fmt.Errorf("not all operations of run %s can be read: %w", run, damage)
+	}
+	return took, h.Operations, damage
 }
 
 // Operations returns the operations of a run that come after one, the oldest first; after the zero one, all that are kept. Those before the run last slept are not,
@@ -447,34 +313,19 @@ func (r *Runs) Latest(ctx context.Context, run string) (list []Operation, err er
 // once. An error ends the sequence, as if the log was altered. It reads the log in parts, also while another process writes it.
 func (r *Runs) Operations(ctx context.Context, run string, after Operation) iter.Seq2[Operation, error] {
 	return func(yield func(Operation, error) bool) {
-		p := &pages{runs: r, run: run, at: -1}
+		p := &pages{runs: r, run: run, at: -1, after: after, yield: yield}
 		for more := true; more; {
 			var err error
 			more, err = p.read(ctx)
-			done := 0
-			for _, o := range p.scan.list {
-				if more && o.State == Pending && o.Attempt == p.scan.attempt {
-					break
-				}
-				done++
-				if !o.After(after) {
-					continue
-				}
-				if !yield(o, nil) {
-					return
-				}
-				after = o
-			}
-			p.scan.list = p.scan.list[done:]
-			if err != nil {
+			if p.give(more); err != nil && !p.stopped {
 				yield(Operation{}, err)
-				return
 			}
 		}
 	}
 }
 
-// pages reads a log in parts.
+// pages reads a log in parts, and gives the operations to a function. It holds none of them for longer than it must, and one batch: a log takes little room in the file if it
+// says the same again and again.
 type pages struct {
 	runs *Runs
 	run  string
@@ -482,6 +333,25 @@ type pages struct {
 	n    int64  // the last batch that was read
 	tag  []byte // of that
 	scan scan
+
+	after   Operation // the last that was given
+	yield   func(Operation, error) bool
+	stopped bool // by yield
+}
+
+// give gives the operations that were read. If there is more, it leaves those that may still get an answer, and what comes after them.
+func (p *pages) give(more bool) {
+	done := 0
+	for _, o := range p.scan.list {
+		if p.stopped || more && o.State == Pending && o.Attempt == p.scan.attempt {
+			break
+		}
+		done++
+		if o.After(p.after) {
+			p.after, p.stopped = o, !p.yield(o, nil)
+		}
+	}
+	p.scan.list = slices.Delete(p.scan.list, 0, done)
 }
 
 // from is the batch after which the next part begins: from the start, if the log was cut meanwhile.
@@ -557,8 +427,17 @@ func (p *pages) read(ctx context.Context) (more bool, err error) {
 			return false, damaged("the log", errDamaged)
 		}
 		packed, err := r.sealer.decrypt(place{run: w.name, kind: "log", n: b.n, after: p.tag}, b.body)
+		var one part
 		if err == nil {
-			err = p.scan.packed(packed)
+			one, err = p.scan.unpack(packed)
+		}
+		for _, entry := range one.entries {
+			if err == nil {
+				err = p.scan.read(one.at, entry)
+			}
+			if p.give(true); p.stopped {
+				return false, nil
+			}
 		}
 		if err != nil {
 			return false, damaged("the log", err)

@@ -1,15 +1,18 @@
 package durable_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stilehost/stile/durable"
+	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/printable"
 )
 
@@ -289,4 +292,56 @@ func TestHugeOperations(t *testing.T) {
 	if len(all) > 20 || !slices.Equal(numbers, []uint64{54, 55, 56}) {
 		t.Errorf("%d operations are kept, with the increments %v", len(all), numbers)
 	}
+}
+
+// TestOthersWriteMeanwhile has another run's message come while what is kept of a log is made.
+func TestOthersWriteMeanwhile(t *testing.T) {
+	var armed atomic.Bool
+	entered, goes := make(chan struct{}), make(chan struct{})
+	hook := func(text []byte) []byte {
+		if bytes.Contains(text, []byte("marked")) && armed.CompareAndSwap(true, false) {
+			close(entered)
+			<-goes
+		}
+		return text
+	}
+	s := newStored(t)
+	h, err := host.New(t.Context(), host.Options{CacheDir: s.cacheDir, KeyDir: s.keyDir, Redact: hook})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s.options = append(s.options, func(o *durable.Options) { o.Host = h })
+	s.change(t)
+	spec := program(t, s.shop, s.cacheDir, s.keyDir, `
+		await env.store.set("marked", "v");
+		await env.signals.receive("approved");`)
+	other, _, err := s.runs.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, _, err := s.runs.Start(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	armed.Store(true)
+	s.runs.Work(run.Name)
+	<-entered
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err = s.runs.Signal(ctx, other.Name, "approved", durable.Message{Data: []byte("1")})
+	close(goes)
+	if err != nil {
+		t.Error(err)
+	}
+	s.until(t, run.Name, durable.Asleep)
+	if err := s.close(); err != nil { // before the host
+		t.Error(err)
+	}
+	s.options = nil
+	s.reopen(t)
 }

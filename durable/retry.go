@@ -90,14 +90,14 @@ type Attempt struct {
 func firstOf(attempt uint64) uint64 { return (attempt - 1) << 32 }
 
 // again writes down that an attempt of a run has failed, and that it begins again after the delay. An empty snapshot stands for that: what comes after it is bound to it.
-func (r *Runs) again(ctx context.Context, c *sqlite.Conn, a *active, e ended, at time.Time, rest []byte) error {
-	if err := r.keepHistory(ctx, c, a.cutting(rest)); err != nil {
+func (r *Runs) again(ctx context.Context, c *sqlite.Conn, a *active, e ended, at time.Time, k cuts) error {
+	if err := r.keepHistory(ctx, c, a.id, k); err != nil {
 		return err
 	}
 	if err := r.keepAttempt(ctx, c, a.id, a.name, a.attempt, e, r.now()); err != nil {
 		return err
 	}
-	if err := r.endChildren(ctx, c, a.id, true); err != nil {
+	if err := r.endChildren(ctx, c, a.id, true, nil); err != nil {
 		return err
 	}
 	if _, err := c.Exec(ctx, `UPDATE run SET listens = 0 WHERE id = ?`, a.id); err != nil {
@@ -166,7 +166,7 @@ func (r *Runs) anew(ctx context.Context, c *sqlite.Conn, w row) error {
 	if _, err := c.Exec(ctx, `DELETE FROM outcome WHERE run = ?`, w.id); err != nil {
 		return err
 	}
-	if err := r.endChildren(ctx, c, w.id, true); err != nil {
+	if err := r.endChildren(ctx, c, w.id, true, nil); err != nil {
 		return err
 	}
 	now := r.now()

@@ -735,7 +735,13 @@ func (r *Runs) Cancel(ctx context.Context, name string) (bool, error) {
 func (r *Runs) CancelWithin(ctx context.Context, name string, grace time.Duration) (bool, error) {
 	asked, told := false, false
 	var w row
-	err := r.db.Update(ctx, func(c *sqlite.Conn) (err error) {
+	if err := r.db.Read(ctx, func(c *sqlite.Conn) (err error) {
+		w, err = findRun(ctx, c, name)
+		return err
+	}); err != nil {
+		return false, err
+	}
+	err := r.updateCut(ctx, r.db.Update, w.id, nil, func(c *sqlite.Conn, k cuts) (err error) {
 		asked, told = false, false
 		w, err = findRun(ctx, c, name)
 		if err != nil || w.state.Final() && w.state != Parked {
@@ -755,7 +761,7 @@ func (r *Runs) CancelWithin(ctx context.Context, name string, grace time.Duratio
 			_, err := c.Exec(ctx, `UPDATE run SET cancel = 1, listens = 0 WHERE id = ?`, w.id)
 			return err
 		}
-		return r.finish(ctx, c, w.name, Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: errCancelled.Error()}}, nil)
+		return r.finish(ctx, c, w.name, Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: errCancelled.Error()}}, k)
 	})
 	if err == nil && told {
 		r.announce(watched{name, abi.CancelMailbox})
@@ -775,19 +781,20 @@ func (r *Runs) childEnded(w row) {
 	}
 }
 
-// finish writes down how a run ended, and drops what it would have gone on with. rest are entries that are not in its log yet.
-func (r *Runs) finish(ctx context.Context, c *sqlite.Conn, name string, s State, e ended, rest []byte) error {
+// finish writes down how a run ended, and drops what it would have gone on with. See [Runs.updateCut].
+func (r *Runs) finish(ctx context.Context, c *sqlite.Conn, name string, s State, e ended, k cuts) error {
 	w, err := findRun(ctx, c, name)
 	if err != nil {
 		return err
 	}
-	h, _, err := r.headIn(ctx, c, w)
-	if err != nil {
+	if err := r.keepHistory(ctx, c, w.id, k); err != nil {
 		return err
 	}
-	h.operations += begins(w.function.Valid, rest)
-	if err := r.keepHistory(ctx, c, cutting{w.id, name, w.function.Valid, h, w.batches, rest}); err != nil {
-		return err
+	h := k[w.id].head
+	if _, ok := k[w.id]; !ok {
+		if h, _, err = r.headIn(ctx, c, w); err != nil {
+			return err
+		}
 	}
 	text, err := json.Marshal(e)
 	if err == nil && w.parent.Valid {
@@ -822,7 +829,7 @@ func (r *Runs) finish(ctx context.Context, c *sqlite.Conn, name string, s State,
 	if _, err = c.Exec(ctx, `DELETE FROM snapshot WHERE run = ?`, w.id); err != nil {
 		return err
 	}
-	if err := r.endChildren(ctx, c, w.id, w.parent.Valid); err != nil {
+	if err := r.endChildren(ctx, c, w.id, w.parent.Valid, k); err != nil {
 		return err
 	}
 	return r.tellParent(ctx, c, w)

@@ -36,11 +36,6 @@ type active struct {
 	listening atomic.Bool // it is written down
 }
 
-// cutting is the log of the run, whose call is over, with the entries that are not in it.
-func (a *active) cutting(rest []byte) cutting {
-	return cutting{a.id, a.name, a.function, a.journal.head(), a.batches, rest}
-}
-
 // hold runs a statement whose last parameters are the run's id, this owner and its fence. It reports whether the run still belongs to it.
 func (a *active) hold(ctx context.Context, c *sqlite.Conn, query string, args ...any) (bool, error) {
 	result, err := c.Exec(ctx, query, append(args, a.id, a.runs.owner, a.fence)...)
@@ -657,23 +652,23 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 	var failed *functionError
 	var refused *RefusedError
 	child := w.parent.Valid && authority.Caller != nil
-	var write func(*sqlite.Conn) error
-	finish := func(s State, e ended) func(*sqlite.Conn) error {
+	var write func(*sqlite.Conn, cuts) error
+	finish := func(s State, e ended) func(*sqlite.Conn, cuts) error {
 		over = true
 		e.Usage = result.Usage
-		return func(c *sqlite.Conn) error { return r.finish(ctx, c, a.name, s, e, rest) }
+		return func(c *sqlite.Conn, k cuts) error { return r.finish(ctx, c, a.name, s, e, k) }
 	}
-	fail := func(e ended) func(*sqlite.Conn) error {
+	fail := func(e ended) func(*sqlite.Conn, cuts) error {
 		e.Usage = result.Usage
 		delay, again := a.retry.after(a.attempt, e)
 		at := r.now().Add(delay)
 		if !again || at.After(timeOf(w.deadline)) {
 			return finish(Failed, e)
 		}
-		return func(c *sqlite.Conn) error { return r.again(ctx, c, a, e, at, rest) }
+		return func(c *sqlite.Conn, k cuts) error { return r.again(ctx, c, a, e, at, k) }
 	}
-	parked := func(reason string) func(*sqlite.Conn) error {
-		return func(c *sqlite.Conn) error {
+	parked := func(reason string) func(*sqlite.Conn, cuts) error {
+		return func(c *sqlite.Conn, _ cuts) error {
 			_, err := c.Exec(ctx, `UPDATE run SET state = ?, owner = NULL, changed = ?, reason = ? WHERE id = ?`, Parked, r.now().UnixMilli(), printable.Short(reason, 4<<10), a.id)
 			return err
 		}
@@ -693,14 +688,14 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 		r.release(ctx, a, unwritten)
 		return
 	case errors.As(err, &asleep):
-		write = func(c *sqlite.Conn) error {
-			if err := r.keepHistory(ctx, c, a.cutting(rest)); err != nil {
+		write = func(c *sqlite.Conn, k cuts) error {
+			if err := r.keepHistory(ctx, c, a.id, k); err != nil {
 				return err
 			}
 			return r.lay(ctx, c, a, asleep)
 		}
 	case errors.As(err, &wait):
-		write = func(c *sqlite.Conn) error { return r.sleep(ctx, c, a, []abi.Wait{wait.Wait}) }
+		write = func(c *sqlite.Conn, _ cuts) error { return r.sleep(ctx, c, a, []abi.Wait{wait.Wait}) }
 	case errors.Is(cause, errCancelled):
 		write = finish(Cancelled, cancelledWith(result, err, cause)) // as its row says
 	case errors.Is(cause, errLate):
@@ -730,7 +725,7 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 		update = r.db.UpdateSoon
 	}
 	held, cancelled, sleeps := false, false, asleep != nil || wait != nil
-	wrong := update(ctx, func(c *sqlite.Conn) (wrong error) {
+	transact := func(c *sqlite.Conn, k cuts) (wrong error) {
 		held, wrong = a.hold(ctx, c, `UPDATE run SET crashes = 0 WHERE id = ? AND owner = ? AND fence = ?`)
 		if wrong != nil || !held {
 			return wrong
@@ -741,10 +736,16 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 			}
 		}
 		if !cancelled {
-			return write(c)
+			return write(c, k)
 		}
-		return r.finish(ctx, c, a.name, Cancelled, cancelledWith(result, err, cause), rest)
-	})
+		return r.finish(ctx, c, a.name, Cancelled, cancelledWith(result, err, cause), k)
+	}
+	var wrong error
+	if wait != nil { // its log is not cut
+		wrong = update(ctx, func(c *sqlite.Conn) error { return transact(c, nil) })
+	} else {
+		wrong = r.updateCut(ctx, update, a.id, rest, transact)
+	}
 	switch {
 	case wrong != nil:
 		r.log.Error("what became of a run is not written down", "run", a.name, "error", wrong)
