@@ -139,6 +139,11 @@ func blockedBy(b *durable.Blocked) string {
 	return fmt.Sprintf("run %s, which it called, is parked: %s. Once that is mended, stile runs retry %s has both go on", run, line(b.Reason, 1000), run)
 }
 
+// refusedPosts says what was posted to a run in vain.
+func refusedPosts(r *durable.RefusedPosts, last string) string {
+	return fmt.Sprintf("%d that were not signed as they must be, the last at %s", r.Posts, last)
+}
+
 // runArg names a run.
 type runArg struct {
 	Name string `arg:"" name:"run" help:"Run, as stile runs lists it."`
@@ -231,10 +236,10 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 			rows = append(rows, []string{"messages", fmt.Sprintf("%d more; --json has them", more)})
 		}
 		if r.Refused != nil {
-			rows = append(rows, []string{"refused", fmt.Sprintf("%d posts that were not signed as they must be, the last at %s", r.Refused.Posts, r.Refused.Last.Local().Format(time.DateTime))})
+			rows = append(rows, []string{"refused posts", refusedPosts(r.Refused, r.Refused.Last.Local().Format(time.DateTime))})
 		}
 		if r.Stash != nil {
-			rows = append(rows, []string{"stash", line(string(r.Stash), 2000)})
+			rows = append(rows, []string{"untrusted stash", line(string(r.Stash), 2000)})
 		}
 		rows = append(rows, []string{"input", line(string(r.Input), 2000)})
 		switch {

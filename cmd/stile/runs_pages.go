@@ -67,7 +67,7 @@ func (p runPages) Show(ctx context.Context, run string) (page web.RunPage, err e
 	if err != nil {
 		return page, forPage(err)
 	}
-	page = web.RunPage{Run: onPage(r.Result), Input: string(r.Input), Output: string(r.Output)}
+	page = web.RunPage{Run: onPage(r.Result), Input: string(r.Input), Output: string(r.Output), Parent: r.Parent, Stash: string(r.Stash)}
 	fact := func(name, text string) {
 		if text != "" {
 			page.Facts = append(page.Facts, web.Fact{Name: name, Text: text})
@@ -77,11 +77,16 @@ func (p runPages) Show(ctx context.Context, run string) (page web.RunPage, err e
 	if t, ok := callOf(r.Info); ok {
 		fact("Extension", fmt.Sprintf("%s in %s, called by %s", t.Extension, t.Scope, t.Viewer))
 	}
-	fact("Key", r.Key)
+	if r.Parent == "" { // else its key says only that
+		fact("Key", r.Key)
+	}
 	fact("Started", utc(r.Created))
 	fact("Deadline", utc(r.Deadline))
 	fact("Parked because", r.Reason)
 	fact("Messages", r.Unread)
+	if r.Refused != nil {
+		fact("Refused posts", refusedPosts(r.Refused, utc(r.Refused.Last)))
+	}
 	for _, a := range r.Attempts {
 		fact(fmt.Sprintf("Attempt %d", a.Number), fmt.Sprintf("%s: %s", utc(a.Ended), a.Outcome))
 	}
@@ -105,6 +110,10 @@ func (p runPages) Show(ctx context.Context, run string) (page web.RunPage, err e
 	}
 	if damage != nil {
 		page.Operations = append(page.Operations, web.RunOperation{Text: damage.Error()})
+	}
+	page.MoreChildren = max(0, len(r.Children)-maxShownChildren)
+	for _, child := range r.Children[:len(r.Children)-page.MoreChildren] {
+		page.Children = append(page.Children, onPage(durable.Result{Info: child}))
 	}
 	page.More = max(0, len(r.Messages)-maxShownMessages)
 	for _, m := range r.Messages[:len(r.Messages)-page.More] {

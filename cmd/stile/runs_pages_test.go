@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,9 +17,13 @@ import (
 
 // TestRunPages has the pages show and change runs of a real store.
 func TestRunPages(t *testing.T) {
+	dir := t.TempDir()
 	runs, err := durable.Open(t.Context(), durable.Options{
-		Dir: t.TempDir(), Key: make([]byte, durable.KeySize), Idle: time.Millisecond,
+		Dir: dir, Key: make([]byte, durable.KeySize), Idle: time.Millisecond,
 		Functions: map[string]durable.Function{"f": durable.Func(func(ctx context.Context, fails bool) (string, error) {
+			if err := durable.Stash(ctx, map[string]bool{"<b>": fails}); err != nil {
+				return "", err
+			}
 			if _, err := durable.Step(ctx, "first", func(context.Context) (int, error) { return 1, errors.New("sold out") }); fails {
 				return "", err
 			}
@@ -73,13 +80,35 @@ func TestRunPages(t *testing.T) {
 	}
 	runs.Work()
 	page := shown(waits, "asleep")
-	if page.Waits != "signals in approved" || len(page.Operations) != 2 || page.Operations[0].Text != `step("first") failed: error: sold out` || !page.Operations[0].Failed {
+	if page.Waits != "signals in approved" || len(page.Operations) != 3 || page.Operations[1].Text != `step("first") failed: error: sold out` || !page.Operations[1].Failed || page.Stash != `{"\u003cb\u003e":false}` {
 		t.Errorf("got %+v", page)
 	}
 	page = shown(fails, "failed")
 	if !strings.Contains(page.Problem, "sold out") || strings.Join(page.Actions, " ") != "retry remove" || page.Signals {
 		t.Errorf("got %+v", page)
 	}
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, durable.File)+"?_pragma=busy_timeout(60000)")
+	must(err)
+	defer func() { must(db.Close()) }()
+	family := func(parent, state string) { // as if waits had called fails
+		t.Helper()
+		_, err := db.ExecContext(t.Context(), `UPDATE run SET parent = (SELECT id FROM run WHERE name = ?), state = ?, reason = 'why' WHERE name = ?`, parent, state, fails)
+		must(err)
+		_, err = db.ExecContext(t.Context(), `UPDATE run SET refused = 3, refusal = 1 WHERE name = ?`, waits)
+		must(err)
+	}
+	family(waits, "parked")
+	page = shown(waits, "asleep")
+	if b := page.Blocked; b == nil || b.Run != fails || b.Reason != "why" || len(page.Children) != 1 || page.Children[0].Name != fails || page.Children[0].State != "parked" {
+		t.Errorf("got %+v", page)
+	}
+	if refusals := (web.Fact{Name: "Refused posts", Text: "3 that were not signed as they must be, the last at 1970-01-01 00:00 UTC"}); !slices.Contains(page.Facts, refusals) {
+		t.Errorf("got %+v", page.Facts)
+	}
+	if list, err := pages.List(t.Context(), "", 10); err != nil || len(list) != 1 || list[0].Blocked == nil {
+		t.Errorf("got %+v, %v", list, err)
+	}
+	family("", "failed")
 	refused(false, pages.Change(t.Context(), fails, "cancel"))
 	refused(false, pages.Change(t.Context(), waits, "retry"))
 	refused(false, pages.Change(t.Context(), waits, "remove"))
@@ -95,7 +124,7 @@ func TestRunPages(t *testing.T) {
 		t.Errorf("got %+v", page)
 	}
 	must(pages.Change(t.Context(), fails, "retry"))
-	for len(shown(fails, "failed").Operations) < 3 { // the note on the attempt is one
+	for len(shown(fails, "failed").Operations) < 5 { // the note on the attempt is one
 		<-time.After(time.Millisecond)
 	}
 	must(pages.Change(t.Context(), fails, "remove"))

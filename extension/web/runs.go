@@ -57,6 +57,13 @@ type RunPage struct {
 	Facts []Fact
 	// Input and Output are JSON. Problem says why there is no output.
 	Input, Output, Problem string
+	// Parent is the run that called it. It is empty for one that no run has called.
+	Parent string
+	// Children are runs that it has called, of which MoreChildren are not here.
+	Children     []Run
+	MoreChildren int
+	// Stash is JSON that it keeps for later attempts. It is empty if it keeps nothing.
+	Stash string
 	// Operations are what it did, the oldest first.
 	Operations []RunOperation
 	// Messages wait for it, of which More are not here.

@@ -45,7 +45,7 @@ func (f *runsOfTest) Show(_ context.Context, run string) (RunPage, error) {
 	}
 	return RunPage{
 		Run: Run{Name: run, Tool: hostile, State: "asleep", Waits: hostile, Blocked: &Blocked{"child", hostile}}, Facts: []Fact{{hostile, hostile}}, Input: hostile, Output: hostile, Problem: strings.Repeat("x", 100_000),
-		Operations: []RunOperation{{Number: 7, Text: hostile, Failed: true}, {Text: hostile}}, Messages: []RunMessage{{Mailbox: hostile, From: hostile, Data: hostile}}, More: 3,
+		Operations: []RunOperation{{Number: 7, Text: hostile, Failed: true}, {Text: hostile}}, Parent: hostile, Children: []Run{{Name: "c1", Tool: hostile, State: "parked"}, {Name: hostile, Tool: hostile}}, MoreChildren: 5, Stash: hostile + strings.Repeat("y", 100_000), Messages: []RunMessage{{Mailbox: hostile, From: hostile, Data: hostile}}, More: 3,
 		Actions: actions, Signals: true,
 	}, f.fail
 }
@@ -81,7 +81,7 @@ func TestRunPages(t *testing.T) {
 	for path, wants := range map[string][]string{
 		"~/runs":             {`<a href="runs/r0">`, `href="runs?before=r49"`, "1970-01-01 00:00 UTC", `aria-label="Resume schedule b"`, `\x1b[31m\u202e`},
 		"~/runs?before=%3Cb": {`href="runs/%3cbr0"`},
-		"~/runs/r1":          {"<td>7</td>", "3 more are not shown", "Untrusted data", `value="cancel"`, `value="retry"`, `value="remove"`, `value="signal"`, `&lt;script&gt;`, `<a href="child"><code>child</code></a>, which is parked`},
+		"~/runs/r1":          {"<td>7</td>", "3 more are not shown", "Untrusted data", `value="cancel"`, `value="retry"`, `value="remove"`, `value="signal"`, `&lt;script&gt;`, `<a href="c1"><code>c1</code></a>`, "5 more are not shown", "What it keeps", `<a href="child"><code>child</code></a>, which is parked`},
 	} {
 		status, page := s.do("GET", path, nil, nil)
 		if status != http.StatusOK || len(page) > 50_000 {

@@ -464,6 +464,12 @@ func TestInChromium(t *testing.T) {
 	if !strings.Contains(sent, "&lt;script&gt;") || !slices.Equal(s.runs.did, []string{"signal r0 approved null"}) {
 		t.Errorf("got %v, %s", s.runs.did, sent)
 	}
+	if wide, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`document.documentElement.scrollWidth > innerWidth`)); err != nil || wide {
+		t.Errorf("the page is wider than the window: %v", err)
+	}
+	if child := page(chromedp.Click(`a[href="c1"]`), chromedp.WaitVisible(`form[action="c1"]`)); !strings.Contains(child, "Run <code>c1</code>") {
+		t.Errorf("got %s", child)
+	}
 	if text := page(chromedp.Navigate(neighbour.URL + "/")); text != "<main>[]</main>" {
 		t.Errorf("another port is sent the cookie: %s", text)
 	}
