@@ -250,6 +250,17 @@ func TestKilled(t *testing.T) {
 		}
 	}
 	t.Logf("killed %d times", kills)
+	worker(t, dir, cacheDir, keyDir)() // its file stays until somebody opens the store
+	again, err := open(t.Context(), dir, cacheDir, keyDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "holder-*")); err != nil || len(left) != 2 {
+		t.Errorf("two processes have the files %q, %v", left, err)
+	}
+	if err := again.close(); err != nil {
+		t.Error(err)
+	}
 	for i, name := range names {
 		r, err := s.runs.Result(t.Context(), name)
 		if err != nil {

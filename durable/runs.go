@@ -147,6 +147,9 @@ func Open(ctx context.Context, o Options) (*Runs, error) {
 		o: o, db: db, sealer: s, owner: holder.Name, holder: holder, log: o.Logger, now: o.Now, poke: make(chan struct{}, 1), untidy: make(chan struct{}, 1),
 		active: map[int64]*active{}, seats: map[*seat]struct{}{}, changed: make(chan struct{}), waits: map[string]*wait{}, codes: map[string]*code{}, watches: map[watched]map[*watch]struct{}{},
 	}
+	if err := lease.Sweep(o.Dir); err != nil {
+		o.Logger.Warn("files of processes that have ended are not removed", "error", err)
+	}
 	r.functions = slices.AppendSeq([]string{}, maps.Keys(o.Functions))
 	if o.Host != nil {
 		r.functions = append(r.functions, "")

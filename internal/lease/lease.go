@@ -7,9 +7,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 
@@ -25,19 +28,41 @@ type Holder struct {
 }
 
 // New makes a holder, with a file in the folder, which must exist.
-func New(dir string) (*Holder, error) {
-	b := make([]byte, 16)
-	_, _ = rand.Read(b) // never fails
-	h := &Holder{Name: hex.EncodeToString(b), dir: dir}
-	h.lock = lockOf(dir, h.Name)
-	locked, err := h.lock.TryLock()
-	if err == nil && !locked {
-		err = errors.New("somebody else has locked it")
+func New(dir string) (h *Holder, err error) {
+	for range newTries {
+		b := make([]byte, nameBytes)
+		_, _ = rand.Read(b) // never fails
+		h = &Holder{Name: hex.EncodeToString(b), dir: dir}
+		h.lock = lockOf(dir, h.Name)
+		locked, failed := h.lock.TryLock()
+		switch {
+		case failed != nil:
+			err = failed
+		case !locked:
+			err = errors.New("somebody else has locked it")
+		case !h.isThere():
+			err = errors.Join(errors.New("somebody else has removed it"), h.lock.Close())
+		default:
+			return h, nil
+		}
 	}
+	return nil, fmt.Errorf("lock %s for this process: %w", h.lock.Path(), err)
+}
+
+const (
+	nameBytes = 16
+	// newTries is how many files New makes: until it has locked one, Sweep takes it for that of a holder that has ended.
+	newTries = 100
+)
+
+// isThere reports whether the file that is locked is still the one that others see.
+func (h *Holder) isThere() bool {
+	mine, err := h.lock.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("lock %s for this process: %w", h.lock.Path(), err)
+		return false
 	}
-	return h, nil
+	seen, err := os.Lstat(h.lock.Path())
+	return err == nil && os.SameFile(mine, seen)
 }
 
 // Close gives the name up. It is called once.
@@ -68,6 +93,34 @@ func Ended(dir, name string) bool {
 	return errors.Join(err, l.Close()) == nil && locked
 }
 
+const (
+	// sweptNames bounds how many names of a folder Sweep reads, and sweptTime how long it takes.
+	sweptNames = 10_000
+	sweptTime  = 50 * time.Millisecond
+)
+
+// Sweep removes files of holders that have ended without saying so, as a process does that is killed. It looks at a part of the folder if that is large, or slow.
+func Sweep(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // the caller names the folder
+	if err != nil {
+		return err
+	}
+	names, err := d.Readdirnames(sweptNames)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	for began := time.Now(); len(names) > 0 && time.Since(began) < sweptTime; names = names[1:] {
+		name, first := strings.CutPrefix(names[0], prefix)
+		name, last := strings.CutSuffix(name, suffix)
+		if b, err := hex.DecodeString(name); first && last && err == nil && len(b) == nameBytes {
+			Ended(dir, name)
+		}
+	}
+	return errors.Join(err, d.Close())
+}
+
+const prefix, suffix = "holder-", ".lock"
+
 func lockOf(dir, name string) *flock.Flock {
-	return flock.New(filepath.Join(dir, "holder-"+name+".lock"), flock.SetPermissions(0o600))
+	return flock.New(filepath.Join(dir, prefix+name+suffix), flock.SetPermissions(0o600))
 }

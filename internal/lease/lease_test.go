@@ -1,9 +1,16 @@
 package lease_test
 
 import (
+	"bufio"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +37,140 @@ func Example() {
 	// Output:
 	// false
 	// true
+}
+
+// The test binary starts itself to be another process, with what it does and a folder.
+const otherEnv = "STILE_TEST_HOLDERS"
+
+func TestMain(m *testing.M) {
+	if does, dir, ok := strings.Cut(os.Getenv(otherEnv), " "); ok {
+		if err := other(does, dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// other makes a holder and waits until the standard input ends, or makes many, one after the other.
+func other(does, dir string) error {
+	if does == "hold" {
+		h, err := lease.New(dir)
+		if err != nil {
+			return err
+		}
+		fmt.Println(h.Name)
+		_, err = io.Copy(io.Discard, os.Stdin)
+		return err
+	}
+	for range 5000 {
+		h, err := lease.New(dir)
+		if err != nil {
+			return err
+		}
+		_, err = os.Lstat(filepath.Join(dir, "holder-"+h.Name+".lock"))
+		if err := errors.Join(err, h.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func process(t *testing.T, does, dir string) (c *exec.Cmd, out *bufio.Reader) {
+	t.Helper()
+	c = exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0])
+	c.Env, c.Stderr = append(os.Environ(), otherEnv+"="+does+" "+dir), os.Stderr
+	_, err := c.StdinPipe() // it is open until Wait
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipe, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return c, bufio.NewReader(pipe)
+}
+
+// files are the names in a folder.
+func files(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range list {
+		names = append(names, f.Name())
+	}
+	return names
+}
+
+// TestSweep has a process that is killed, and one that lives.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	killed, out := process(t, "hold", dir)
+	name, err := out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine, err := lease.New(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const others = "holder-of-keys.lock"
+	if err := os.WriteFile(filepath.Join(dir, others), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := lease.Sweep(dir); err != nil || len(files(t, dir)) != 3 {
+		t.Errorf("%q is left of two that live, %v", files(t, dir), err)
+	}
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.Wait()
+	if err := lease.Sweep(dir); err != nil {
+		t.Error(err)
+	}
+	want := []string{"holder-" + mine.Name + ".lock", others}
+	slices.Sort(want)
+	if got := files(t, dir); !slices.Equal(got, want) || !lease.Ended(dir, strings.TrimSpace(name)) || lease.Ended(dir, mine.Name) {
+		t.Errorf("%q is left, want %q", got, want)
+	}
+	if err := mine.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSweepWhileOthersBegin has two processes make holders while this one sweeps: none of them has a file that is not there.
+func TestSweepWhileOthersBegin(t *testing.T) {
+	dir := t.TempDir()
+	done := make(chan error, 2)
+	for range cap(done) {
+		c, out := process(t, "begin", dir)
+		go func() {
+			_, err := io.Copy(io.Discard, out)
+			done <- errors.Join(err, c.Wait())
+		}()
+	}
+	for left := cap(done); left > 0; {
+		select {
+		case err := <-done:
+			left--
+			if err != nil {
+				t.Error(err)
+			}
+		default:
+			if err := lease.Sweep(dir); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if left := files(t, dir); len(left) > 0 {
+		t.Errorf("%q is left", left)
+	}
 }
 
 // TestForged has names and files that no holder made.
