@@ -414,3 +414,37 @@ func TestSignedPost(t *testing.T) {
 		t.Errorf("after the end: %+v, %v", shown.Refused, err)
 	}
 }
+
+// TestWallIsTimeAwake has a run wait more often than its wall clock would allow if the time counted in which a call waits to see whether it should sleep.
+func TestWallIsTimeAwake(t *testing.T) {
+	const idle, wall, waits = 150 * time.Millisecond, 1500 * time.Millisecond, 12
+	s := newStored(t)
+	s.options = append(s.options, func(o *durable.Options) {
+		o.Idle = idle
+		request := o.Request
+		o.Request = func(ctx context.Context, run durable.Info) (durable.Authority, error) {
+			a, err := request(ctx, run)
+			a.Request.Limits.Wall = wall
+			return a, err
+		}
+	})
+	s.change(t)
+	run, _, err := s.runs.Start(t.Context(), program(t, s.shop, s.cacheDir, s.keyDir, fmt.Sprintf(`
+		for (let i = 0; i < %d; i++) await env.signals.receive("go");
+		for (;;) await new Promise((r) => setTimeout(r, 1));`, waits)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.runs.Work()
+	for range waits {
+		s.until(t, run.Name, durable.Asleep)
+		if _, err := s.runs.Signal(t.Context(), run.Name, "go", durable.Message{Data: []byte("1")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// What it does awake counts.
+	r, err := s.runs.Wait(t.Context(), run.Name)
+	if err != nil || r.Outcome.Limit != "wall" {
+		t.Errorf("got %s %v, %v", r.State, r.Err(), err)
+	}
+}

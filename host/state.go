@@ -205,7 +205,8 @@ func (c *call) sleep(of *Component) (*AsleepError, error) {
 	s := savedCall{
 		Handles:   handles,
 		Component: of.digest, Base: m.digest, Size: p.size, Slots: p.table.slots, Free: p.table.free, Next: c.handles.next,
-		Sequence: c.journal.sequence, Operations: c.usage.Operations, CPU: c.frame.budget.Used(), Awake: c.awake + time.Since(c.clock.last),
+		Sequence: c.journal.sequence, Operations: c.usage.Operations, CPU: c.frame.budget.Used(),
+		Awake:   c.awake + c.began.Sub(c.clock.last), // without the wait that becomes the sleep: with it, a call could sleep only so often
 		Dropped: c.usage.DenialsDropped, Interrupted: c.usage.Interrupted,
 		Opened: maps.Clone(c.opened), // of a binding that is not there today as well
 	}
