@@ -279,6 +279,52 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// TestAddressAgain has a run begin again: the address that its first attempt gave out works once the second asks for it, and not before.
+func TestAddressAgain(t *testing.T) {
+	s := newStored(t)
+	run, _, err := s.runs.Start(t.Context(), program(t, s.shop, s.cacheDir, s.keyDir, `
+		if (await env.store.increment("attempts", 1) > 1) await env.signals.receive("ready");
+		await env.store.set("url", await env.signals.url("go"));
+		return (await env.signals.receive("go")).data;`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.runs.Work()
+	s.until(t, run.Name, durable.Asleep)
+	token := strings.TrimPrefix(s.kept(t, "", "url"), "https://signals.example/")
+	has := func(want bool) {
+		t.Helper()
+		if has, err := s.runs.HasAddress(t.Context(), token); has != want || err != nil {
+			t.Errorf("the address is there: %t, %v", has, err)
+		}
+	}
+	has(true)
+	for _, change := range []func(context.Context, string) (bool, error){s.runs.Cancel, s.runs.Retry} {
+		if ok, err := change(t.Context(), run.Name); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		has(false)
+	}
+	s.until(t, run.Name, durable.Asleep)
+	has(false)
+	if _, err := s.runs.Signal(t.Context(), run.Name, "ready", durable.Message{Data: []byte(`1`)}); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		delivered, err := s.runs.Post(t.Context(), token, nil, durable.Message{Data: []byte(`2`), Key: "once"})
+		if delivered {
+			break
+		}
+		if !errors.Is(err, durable.ErrAddress) {
+			t.Fatal(delivered, err)
+		}
+		<-time.After(time.Millisecond)
+	}
+	if r := s.until(t, run.Name, durable.Done); string(r.Output) != "2" {
+		t.Errorf("got %s", r.Output)
+	}
+}
+
 // TestPost posts to an address of a run that sleeps.
 func TestPost(t *testing.T) {
 	s := newStored(t)
