@@ -54,8 +54,15 @@ func main() {
 	sleeping := flag.Int("sleeping", 100_000, "how many runs sleep")
 	waking := flag.Int("waking", 1000, "how many of them wake at once")
 	out := flag.String("out", "", "file for the figures, as JSON")
+	only := flag.String("idle", "", "only print the resident memory of a process that works on the sleeping runs of a directory")
 	flag.Parse()
-	if err := run(context.Background(), *sleeping, *waking, *out); err != nil {
+	err := error(nil)
+	if *only != "" {
+		err = open(context.Background(), *only)
+	} else {
+		err = run(context.Background(), *sleeping, *waking, *out)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench/durable:", err)
 		os.Exit(1)
 	}
@@ -311,9 +318,54 @@ func (b *bench) sleep(ctx context.Context, figures map[string]float64, n int) er
 		return errors.Join(err, r.Err())
 	}
 	figures["milliseconds until a new run has ended there"] = time.Since(began).Seconds() * 1000
+	figures["MB of resident memory for these, and for having put them to sleep"] = float64(resident()-before) / 1e6
+	full, err := idle(ctx, b.dir)
+	if err != nil {
+		return err
+	}
+	none, err := os.MkdirTemp(b.dir, "none-")
+	if err != nil {
+		return err
+	}
+	empty, err := idle(ctx, none)
+	figures["MB of resident memory for these in a process that has only opened the store"] = float64(full-empty) / 1e6
+	return err
+}
+
+// idle returns the resident memory of a process that works on the runs of a directory, none of which is due.
+func idle(ctx context.Context, dir string) (bytes int64, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.CommandContext(ctx, self, "-idle", dir)
+	cmd.Stderr = os.Stderr
+	text, err := cmd.Output()
+	if err != nil {
+		return 0, err
+	}
+	_, err = fmt.Sscan(string(text), &bytes)
+	return bytes, err
+}
+
+// open prints the resident memory of this process once it has worked for a while on the runs of a directory.
+func open(ctx context.Context, dir string) (err error) {
+	b := &bench{dir: dir}
+	if b.host, err = host.New(ctx, host.Options{}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.host.Close()) }()
+	if b.store, err = kv.Open(ctx, filepath.Join(dir, "kv.db"), kv.Options{}); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.store.Close()) }()
+	if err := b.open(ctx); err != nil {
+		return err
+	}
+	b.runs.Work()
 	time.Sleep(3 * time.Second) // it has looked for what to do a few times
-	figures["MB of resident memory for all of them"] = float64(resident()-before) / 1e6
-	return nil
+	fmt.Println(resident())
+	return b.runs.Close() //nolint:contextcheck // it takes none
 }
 
 // wake measures how long it takes to wake many at once, and each of them.
@@ -420,10 +472,10 @@ func (b *bench) size() (n int64) {
 	return n
 }
 
-// resident is the memory of this process, after Go has given back what it can.
+// resident is the memory of this process, after Go has given back what it can. Pages that instances share count once.
 func resident() int64 {
 	debug.FreeOSMemory()
-	return kilobytes("/proc/self/status", "VmRSS:")
+	return kilobytes("/proc/self/smaps_rollup", "Pss:")
 }
 
 // kilobytes reads a field of a file of the system, in bytes.
