@@ -29,6 +29,7 @@ type journal struct {
 
 	// The writer's lock guards these.
 	pending    bytes.Buffer // entries, each after its length
+	round      *round       // in which they will be written; nil if there are none
 	fault      error        // ends the call
 	operations uint64       // of the attempt, those that are pending included
 }
@@ -60,7 +61,7 @@ func (j *journal) append(entry []byte, begins bool) error {
 		w.later = time.AfterFunc(gather, func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.begin(false)
+			w.begin()
 		})
 	}
 	w.mu.Unlock()
@@ -78,7 +79,9 @@ func (j *journal) Commit(ctx context.Context) error {
 		w.mu.Unlock()
 		return err
 	}
-	written := w.begin(true)
+	j.round.sync = true
+	written := j.round.done
+	w.begin()
 	w.mu.Unlock()
 	select {
 	case <-written:
@@ -113,41 +116,59 @@ func (j *journal) stop() (rest []byte, fault error) {
 		rest = bytes.Clone(j.pending.Bytes())
 	}
 	j.pending.Reset()
-	w.waiting = slices.DeleteFunc(w.waiting, func(o *journal) bool { return o == j })
-	stored := w.stored
-	on := slices.Contains(w.storing, j)
+	if j.round != nil {
+		j.round.list = slices.DeleteFunc(j.round.list, func(o *journal) bool { return o == j })
+		j.round = nil
+	}
+	var stored chan struct{}
+	if w.storing != nil && slices.Contains(w.storing.list, j) {
+		stored = w.storing.done
+	}
 	w.mu.Unlock()
-	if on {
+	if stored != nil {
 		<-stored
 	}
 	return rest, fault
 }
 
-// writer writes the logs of all active runs. While one transaction is on its way to the disk, the next gathers.
+// writer writes the logs of all active runs, some at a time. While one transaction is on its way to the disk, the next gather.
 type writer struct {
 	runs *Runs
 
 	mu      sync.Mutex
-	waiting []*journal
-	round   chan struct{} // closed when what waits is written; nil if nobody asked for that
-	sync    bool          // somebody waits until it is on the disk
-	later   *time.Timer   // asks for it
+	waiting []*round    // in the order in which they are written
+	asked   int         // how many of these somebody asked for
+	later   *time.Timer // asks for that
 	writing bool
-	closed  bool          // no run is active any more
-	storing []*journal    // whose batches are on their way to the disk
-	stored  chan struct{} // closed when they are there
+	closed  bool   // no run is active any more
+	storing *round // which is on its way to the disk
 	all     sync.WaitGroup
 }
+
+// round are logs that are written in one transaction.
+type round struct {
+	list []*journal
+	sync bool          // somebody waits until it is on the disk
+	done chan struct{} // closed when it is written: with sync, to the disk
+}
+
+// most is how many logs are written in one transaction. With more, all runs would wait for the writer, and then it for all runs.
+const most = 64
 
 // gather is how long an entry may wait to be written, if nobody waits for that. A process that ends repeats what it lost of its log.
 const gather = 20 * time.Millisecond
 
 // add has a log among those that are written next, unless it has failed. The caller holds mu.
 func (w *writer) add(j *journal) error {
-	if j.fault == nil && !slices.Contains(w.waiting, j) {
-		w.waiting = append(w.waiting, j)
+	if j.fault != nil || j.round != nil {
+		return j.fault
 	}
-	return j.fault
+	if n := len(w.waiting); n == 0 || len(w.waiting[n-1].list) >= most {
+		w.waiting = append(w.waiting, &round{done: make(chan struct{})})
+	}
+	j.round = w.waiting[len(w.waiting)-1]
+	j.round.list = append(j.round.list, j)
+	return nil
 }
 
 // close returns when nothing is on its way. No run is active any more.
@@ -158,55 +179,48 @@ func (w *writer) close() {
 	w.all.Wait()
 }
 
-// begin asks for what waits to be written, and returns what is closed then. With sync, it is on the disk by then. The caller holds mu.
-func (w *writer) begin(sync bool) (written <-chan struct{}) {
-	w.sync = w.sync || sync
-	if w.round == nil {
-		w.round = make(chan struct{})
-	}
+// begin asks for what waits to be written. The caller holds mu.
+func (w *writer) begin() {
+	w.asked = len(w.waiting)
 	if !w.writing && !w.closed {
 		w.writing = true
 		w.all.Go(w.write)
 	}
-	return w.round
 }
 
-// write writes what waits until nothing does.
+// write writes what somebody asked for.
 func (w *writer) write() {
-	for {
-		w.mu.Lock()
-		if w.round == nil {
-			w.writing = false
-			w.mu.Unlock()
-			return
-		}
-		list, round, update := w.waiting, w.round, w.runs.db.UpdateSoon
-		if w.sync {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for w.asked > 0 {
+		o := w.waiting[0]
+		w.asked, w.waiting, w.storing = w.asked-1, w.waiting[1:], o
+		update := w.runs.db.UpdateSoon
+		if o.sync {
 			update = w.runs.db.Update
 		}
-		w.waiting, w.round, w.sync = nil, nil, false
-		w.stored, w.storing = round, list
-		if w.later != nil {
+		if w.later != nil && len(w.waiting) == 0 {
 			w.later.Stop()
 			w.later = nil
 		}
-		batches := make([]batch, len(list))
-		for i, j := range list {
+		batches := make([]batch, len(o.list))
+		for i, j := range o.list {
 			batches[i] = batch{bytes.Clone(j.pending.Bytes()), j.operations}
 			j.pending.Reset()
+			j.round = nil
 		}
 		w.mu.Unlock()
-		faults := w.store(update, list, batches)
+		faults := w.store(update, o.list, batches)
 		w.mu.Lock()
-		for i, j := range list {
+		for i, j := range o.list {
 			if faults[i] != nil && j.fault == nil {
 				j.fault = faults[i]
 			}
 		}
 		w.storing = nil
-		w.mu.Unlock()
-		close(round)
+		close(o.done)
 	}
+	w.writing = false
 }
 
 // batch are entries that are written together. operations are those of the attempt up to here.

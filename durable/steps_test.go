@@ -670,3 +670,55 @@ func TestCodeIsReadOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestManyAtOnce has more runs wait for their logs than are written in one transaction, and cancels some of them meanwhile. The others lose no step, and repeat none.
+func TestManyAtOnce(t *testing.T) {
+	const n, steps = 150, 5
+	dir := t.TempDir()
+	var made [n][steps]atomic.Int32
+	var all sync.WaitGroup
+	all.Add(n)
+	f := durable.Func(func(ctx context.Context, i int) (sum int, err error) {
+		for s := range steps {
+			one, err := durable.Step(ctx, "step", func(context.Context) (int, error) {
+				if made[i][s].Add(1); s == 0 {
+					all.Done()
+					all.Wait() // so that all write their answers at once
+				}
+				return i, nil
+			})
+			if err != nil {
+				return 0, err
+			}
+			sum += one
+		}
+		return sum, nil
+	})
+	runs := functions(t, dir, map[string]durable.Function{"f": f}, func(o *durable.Options) { o.Live = n })
+	defer func() {
+		if err := runs.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	names := make([]string, n)
+	for i := range names {
+		names[i] = start(t, runs, durable.Spec{Input: fmt.Append(nil, i)})
+	}
+	all.Wait()
+	for i := 0; i < n; i += 10 {
+		if _, err := runs.Cancel(t.Context(), names[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, name := range names {
+		r := result(t, runs, name)
+		if cancelled := r.State == durable.Cancelled; cancelled && i%10 != 0 || !cancelled && string(r.Output) != fmt.Sprint(i*steps) {
+			t.Errorf("run %d is %s with %s: %s", i, r.State, r.Output, r.Outcome)
+		}
+		for s := range made[i] {
+			if made[i][s].Load() > 1 {
+				t.Errorf("run %d made step %d again", i, s)
+			}
+		}
+	}
+}
