@@ -488,38 +488,49 @@ func (r *Runs) Show(ctx context.Context, run string) (s Shown, err error) {
 	for i, c := range s.Children {
 		s.Children[i] = r.Redact(c)
 	}
-	s.Info, s.Output = r.Redact(s.Info), r.redactJSON(s.Output)
-	s.Outcome = r.redactOutcome(s.Outcome)
-	for i, a := range s.Attempts {
-		s.Attempts[i].Outcome = r.redactOutcome(a.Outcome)
-	}
-	for i, m := range messages {
-		messages[i].Data, messages[i].Key = r.redactJSON(m.Data), string(r.redact([]byte(m.Key)))
+	s.Result = r.RedactResult(s.Result)
+	for i := range messages {
+		m := &messages[i]
+		m.Data = r.redactJSON(m.Data)
+		r.redactTexts(&m.Mailbox, &m.From, &m.Key)
 	}
 	s.Messages = messages
+	return s, nil
+}
+
+// RedactResult is [Runs.Redact] for what is known of a run with its result. It changes what the slices of the argument have.
+func (r *Runs) RedactResult(s Result) Result {
+	s.Info, s.Output = r.Redact(s.Info), r.redactJSON(s.Output)
+	for i := range s.Mailboxes {
+		r.redactTexts(&s.Mailboxes[i])
+	}
+	r.redactOutcome(&s.Outcome)
+	for i := range s.Attempts {
+		r.redactOutcome(&s.Attempts[i].Outcome)
+	}
 	for i := range s.Usage.Denials {
 		d := &s.Usage.Denials[i]
-		for _, text := range []*string{&d.Operation, &d.Reason, &d.Remedy} {
-			*text = string(r.redact([]byte(*text)))
-		}
+		r.redactTexts(&d.Operation, &d.Reason, &d.Remedy)
 	}
-	return s, nil
+	return s
 }
 
 // Redact returns what is known of a run without secrets that [host.Options.Redact] takes out.
 func (r *Runs) Redact(i Info) Info {
-	i.Input, i.Reason, i.Key, i.Target = r.redactJSON(i.Input), string(r.redact([]byte(i.Reason))), string(r.redact([]byte(i.Key))), string(r.redact([]byte(i.Target)))
+	i.Input = r.redactJSON(i.Input)
+	r.redactTexts(&i.Reason, &i.Key, &i.Target)
 	if i.Blocked != nil {
 		i.Blocked = &Blocked{i.Blocked.Run, string(r.redact([]byte(i.Blocked.Reason)))}
 	}
 	return i
 }
 
-func (r *Runs) redactOutcome(o host.Outcome) host.Outcome {
-	for _, text := range []*string{&o.Message, &o.Stack, &o.Detail} {
+func (r *Runs) redactOutcome(o *host.Outcome) { r.redactTexts(&o.Message, &o.Stack, &o.Detail) }
+
+func (r *Runs) redactTexts(texts ...*string) {
+	for _, text := range texts {
 		*text = string(r.redact([]byte(*text)))
 	}
-	return o
 }
 
 // redactJSON takes secrets out of JSON. What is no JSON without them becomes a text.

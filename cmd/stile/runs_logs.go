@@ -157,7 +157,7 @@ func (l *runLog) end(ctx context.Context, runs *durable.Runs, name string, err e
 	if err != nil {
 		return err
 	}
-	l.print("%s\n", whereItIs(r))
+	l.print("%s\n", whereItIs(runs.RedactResult(r)))
 	return l.err
 }
 

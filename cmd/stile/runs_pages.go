@@ -39,7 +39,7 @@ func (p runPages) List(ctx context.Context, before string, most int) ([]web.Run,
 		r := durable.Result{Info: p.runs.Redact(i)}
 		if i.State == durable.Asleep {
 			if now, err := p.runs.Result(ctx, i.Name); err == nil {
-				r.Mailboxes = now.Mailboxes
+				r.Mailboxes = p.runs.RedactResult(now).Mailboxes
 			}
 		}
 		all = append(all, onPage(r))

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -12,7 +13,9 @@ import (
 
 	"github.com/stilehost/stile/durable"
 	"github.com/stilehost/stile/extension/web"
+	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/errkind"
+	"github.com/stilehost/stile/secret"
 )
 
 // TestRunPages has the pages show and change runs of a real store.
@@ -140,4 +143,100 @@ func TestRunPages(t *testing.T) {
 		t.Errorf("got %+v, %v", all, err)
 	}
 	must(pages.ChangeSchedule(t.Context(), "s", "remove"))
+}
+
+// TestRunPagesHideSecrets has a run with a secret everywhere where a run can have one.
+func TestRunPagesHideSecrets(t *testing.T) {
+	const hidden = "hunter2-and-more"
+	h, err := host.New(t.Context(), host.Options{Redact: func(text []byte) []byte { return []byte(secret.NewRedactor(hidden).Redact(string(text))) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	runs, err := durable.Open(t.Context(), durable.Options{
+		Dir: t.TempDir(), Key: make([]byte, durable.KeySize), Idle: time.Millisecond, Host: h,
+		Functions: map[string]durable.Function{"f": durable.Func(func(ctx context.Context, token string) (string, error) {
+			if err := durable.Stash(ctx, token); err != nil {
+				return "", err
+			}
+			_, _ = durable.Step(ctx, token, func(context.Context) (string, error) { return token, nil })
+			_, _ = durable.Step(ctx, "fails", func(context.Context) (string, error) { return "", errors.New("no " + token) })
+			answer, _, err := durable.Receive[string](ctx, token, 0)
+			if err == nil && answer == "fail" {
+				err = errors.New("failed with " + token)
+			}
+			return token, err
+		})},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := runs.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	pages := runPages{runs}
+	run, _, err := runs.Start(t.Context(), durable.Spec{Function: "f", Key: "key-" + hidden, Target: hidden, Input: []byte(`"` + hidden + `"`), Retry: durable.Retry{Attempts: 2, Delay: time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(state string) {
+		t.Helper()
+		for {
+			page, err := pages.Show(t.Context(), run.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := pages.List(t.Context(), "", 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown, err := runs.Show(t.Context(), run.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, what := range []any{page, list, shown} {
+				text, err := json.Marshal(what)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if at := strings.Index(string(text), hidden); at >= 0 {
+					t.Fatalf("while it is %s: %s", page.State, text[max(0, at-100):at+len(hidden)])
+				}
+			}
+			if page.State == state {
+				if !strings.Contains(page.Input, secret.Mark) || !strings.Contains(page.Stash, secret.Mark) || len(page.Operations) < 4 {
+					t.Errorf("got %+v", page)
+				}
+				return
+			}
+			<-time.After(time.Millisecond)
+		}
+	}
+	if _, err := runs.Signal(t.Context(), run.Name, "m-"+hidden, durable.Message{Data: []byte(`"` + hidden + `"`), Key: hidden, From: hidden}); err != nil {
+		t.Fatal(err)
+	}
+	runs.Work()
+	look("asleep")
+	for _, state := range []string{"asleep", "failed"} { // after an attempt, and after the last
+		if _, err := runs.Signal(t.Context(), run.Name, hidden, durable.Message{Data: []byte(`"fail"`)}); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			r, err := runs.Result(t.Context(), run.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if state == "failed" || len(r.Attempts) == 1 && len(r.Mailboxes) == 1 {
+				break
+			}
+			<-time.After(time.Millisecond)
+		}
+		look(state)
+	}
 }
