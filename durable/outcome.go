@@ -59,7 +59,10 @@ type EndError struct {
 }
 
 func (e *EndError) Error() string {
-	if e.err != nil {
+	switch {
+	case e.State == Cancelled:
+		return "run " + e.Run + ": " + e.Outcome.Message
+	case e.err != nil:
 		return e.err.Error()
 	}
 	return e.Outcome.String()
@@ -87,6 +90,8 @@ func (r Result) Err() error {
 		e.err = &host.UnknownToolError{Tool: r.Tool, Known: d.Known}
 	case o.Kind == "limit":
 		e.err = &host.LimitError{Limit: o.Limit, Value: o.Value, Detail: o.Detail, Claimed: o.Claimed, Stack: d.Stack}
+	case o.Kind == "trap":
+		e.err = &host.TrapError{Reason: o.Message}
 	case o.Kind == "cancelled":
 		e.err = context.Canceled
 	}

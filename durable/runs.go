@@ -236,6 +236,11 @@ func (e *KeyError) Error() string {
 	return fmt.Sprintf("the key %q belongs to run %s, which has another tool or input; use another key", e.Key, e.Run)
 }
 
+// SpecError reports a run that cannot be started, because what [Spec] says is wrong.
+type SpecError struct{ Reason string }
+
+func (e *SpecError) Error() string { return e.Reason }
+
 // CrowdedError reports a run that was not started, because whoever starts it has as many as they may have.
 type CrowdedError struct{ Most int }
 
@@ -254,16 +259,17 @@ func digestOf(whose string) string {
 // maxKey is the longest key in bytes.
 const maxKey = 256
 
-// Start writes a run down. It goes on in whichever process works on the store. existed says that the key already names it.
+// Start writes a run down. It goes on in whichever process works on the store. existed says that the key already names it. It fails with a *[SpecError], a
+// *[KeyError] or a *[CrowdedError] if there can be no such run.
 func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err error) {
 	for _, own := range []string{"schedule:", childPrefix} {
 		if strings.HasPrefix(s.Key, own) {
-			return Info{}, false, fmt.Errorf("keys that begin with %q are those of the store itself; use another", own)
+			return Info{}, false, &SpecError{fmt.Sprintf("keys that begin with %q are those of the store itself; use another", own)}
 		}
 	}
 	w, err := r.written(s)
 	if err != nil {
-		return Info{}, false, err
+		return Info{}, false, &SpecError{err.Error()}
 	}
 	var mine *seat
 	if slices.Contains(r.functions, s.Function) {

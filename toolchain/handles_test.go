@@ -105,7 +105,7 @@ var helds = []held{
 		resource: "workspace.directory", what: "a directory from `subdirectory` or `readOnly`", sleeps: true, open: `await env.files.makeDirectory("d"); const sub = env.files.subdirectory("d"); await sub.write("f", "a"); const fixed = sub.readOnly();`,
 		use: `await sub.append("f", "b"); return await fixed.read("f") === "ab";`,
 	},
-	{resource: "poll.pollable", what: "a timer or `clock.sleep`, however many", sleeps: true, open: `const timers = [env.clock.sleep(3_600_000), env.clock.sleep("50 minutes")];`, use: `await Promise.all(timers); return true;`},
+	{resource: "poll.pollable", what: "timers and `clock.sleep`", sleeps: true, open: `const timers = [env.clock.sleep(3_600_000), env.clock.sleep("50 minutes")];`, use: `await Promise.all(timers); return true;`},
 	{resource: "signals.mailboxes", sleeps: true, open: `env.mail;`, use: `return await env.mail.receive("go", { timeout: 1 }) === undefined;`},
 	{resource: "signals.pending", what: "`signals.receive`", sleeps: true, open: `const signal = env.mail.receive("go", { timeout: "30 minutes" });`, use: `return await signal === undefined;`},
 	{

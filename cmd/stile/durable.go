@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -30,7 +32,7 @@ const runsKey = "runs.key"
 type durableFlags struct {
 	Durable  bool          `help:"Write the call down as it goes, so that it sleeps without memory and outlives this process. stile runs shows it."`
 	Detach   bool          `help:"With --durable, print the run and return at once. It goes on in stile runs work, serve or mcp."`
-	Key      string        `placeholder:"KEY" help:"With --durable, a name of yours for the run: to start it again finds the same run."`
+	Key      *string       `placeholder:"KEY" help:"With --durable, a name of yours for the run: to start it again finds the same run."`
 	Deadline time.Duration `placeholder:"TIME" help:"With --durable, how long the run may take, time asleep included. Default: what the manifest says of the tool, or 720h."`
 	Retry    *int          `placeholder:"N" help:"With --durable, begin again up to N times if the tool fails with an error of its own: after 1 s, 2 s, 4 s and so on, at most 1 h apart. Default: what the manifest says of the tool, or 0."`
 	Cron     string        `placeholder:"EXPR" help:"With --durable and --key, start the run at these times instead, as in \"30 9 * * 1-5\". The key names the schedule. stile runs work, serve or mcp starts its runs; stile runs schedule shows it."`
@@ -44,11 +46,15 @@ func (f durableFlags) check() error {
 		return usagef("--retry: %d is not from 0 to %d", *f.Retry, durable.MaxAttempts-1)
 	}
 	switch {
+	case f.Key != nil && *f.Key == "":
+		return usagef("--key: it is empty; give a name, or leave it out")
+	case f.Deadline < 0 || f.Deadline > extension.MaxDeadline:
+		return usagef("--deadline: %v is not from 0 to %v", f.Deadline, extension.MaxDeadline)
 	case f.Cron == "" && (f.Zone != "" || f.Missed != "" || f.Overlap != ""):
 		return usagef("--zone, --missed and --overlap are for schedules; add --cron")
-	case f.Cron != "" && f.Key == "":
+	case f.Cron != "" && f.Key == nil:
 		return usagef("--cron: the schedule needs a name; add --key")
-	case f.Durable || !f.Detach && f.Key == "" && f.Deadline == 0 && f.Retry == nil:
+	case f.Durable || !f.Detach && f.Key == nil && f.Deadline == 0 && f.Retry == nil:
 		return nil
 	}
 	return usagef("--detach, --key, --deadline, --retry and --cron are for durable calls; add --durable")
@@ -169,8 +175,24 @@ func parseRunsKept(text string) (k runsKept, err error) {
 	return k, nil
 }
 
+// hasRunsKey refuses runs without their key: what a new key would write could not be read once the old one is back. The key is made before the runs, so it looks
+// for them first.
+func hasRunsKey(home string) error {
+	key := filepath.Join(home, runsKey)
+	if _, err := os.Lstat(filepath.Join(home, durable.File)); err != nil {
+		return nil
+	}
+	if _, err := os.Lstat(key); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is missing: restore it from a backup, or move %s away to begin anew", key, durable.File)
+	}
+	return nil
+}
+
 // openRuns opens the runs. Close them before the session. calls has the extensions. Without it, only runs of command lines can go on.
 func (n *session) openRuns(ctx context.Context, s *streams, calls *lifecycle.Manager) (*durable.Runs, error) {
+	if err := hasRunsKey(n.home); err != nil {
+		return nil, err
+	}
 	key, err := private.Key(filepath.Join(n.home, runsKey), durable.KeySize)
 	if err != nil {
 		return nil, err
@@ -311,7 +333,7 @@ func (f durableFlags) start(ctx context.Context, s *streams, runs *durable.Runs,
 		spec.Retry = durable.Retry{Attempts: *f.Retry + 1}
 	}
 	if f.Cron != "" {
-		info, err := runs.AddSchedule(ctx, durable.Schedule{Name: f.Key, Cron: f.Cron, Zone: f.Zone, Missed: f.Missed, Overlap: f.Overlap, Spec: spec})
+		info, err := runs.AddSchedule(ctx, durable.Schedule{Name: *f.Key, Cron: f.Cron, Zone: f.Zone, Missed: f.Missed, Overlap: f.Overlap, Spec: spec})
 		if errkind.Is[*durable.ScheduleError](err) {
 			return &usageError{err}
 		}
@@ -320,9 +342,11 @@ func (f durableFlags) start(ctx context.Context, s *streams, runs *durable.Runs,
 		}
 		return printJSON(s.out, info)
 	}
-	spec.Key = f.Key
+	if f.Key != nil {
+		spec.Key = *f.Key
+	}
 	run, existed, err := runs.Start(ctx, spec)
-	if errkind.Is[*durable.KeyError](err) {
+	if errkind.Is[*durable.KeyError](err) || errkind.Is[*durable.SpecError](err) {
 		return &usageError{err}
 	}
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/stilehost/stile/capabilities/workspace"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/conformance/protocol"
+	"github.com/stilehost/stile/durable"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/extension/generate"
 	"github.com/stilehost/stile/extension/lifecycle"
@@ -90,11 +91,12 @@ const (
 	kindLimit       kind = "limit"
 	kindTampered    kind = "tampered"
 	kindHost        kind = "host"
+	kindCancelled   kind = "cancelled" // a run, by a person or an agent
 	kindInterrupted kind = "interrupted"
 )
 
 var exitCodes = map[kind]int{
-	kindFailed: 1, kindDiffers: 1, kindDeclined: 1, kindTampered: 1, kindUsage: 2, kindInput: 2, kindBuild: 2, kindDenied: 3, kindLimit: 4, kindHost: 5, kindInterrupted: 130,
+	kindFailed: 1, kindDiffers: 1, kindDeclined: 1, kindTampered: 1, kindCancelled: 1, kindUsage: 2, kindInput: 2, kindBuild: 2, kindDenied: 3, kindLimit: 4, kindHost: 5, kindInterrupted: 130,
 }
 
 var errInterrupted = errors.New("interrupted")
@@ -292,9 +294,12 @@ func isKeyRefused(err error) bool {
 // kindOf returns the kind of a sorted error.
 func kindOf(err error, sorted lifecycle.Failure) kind {
 	var operation *abi.Error
+	var run *durable.EndError
 	switch {
 	case errors.Is(err, errInterrupted):
 		return kindInterrupted
+	case errors.As(err, &run) && run.State == durable.Cancelled:
+		return kindCancelled
 	case errkind.Is[*generate.UnfinishedError](err), errkind.Is[*failedTestsError](err), errkind.Is[*nonconformingError](err), errkind.Is[*protocol.HostError](err):
 		return kindFailed
 	case errkind.Is[*unknownError](err):

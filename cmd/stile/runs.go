@@ -285,9 +285,9 @@ func (c *runsResume) Run(ctx context.Context, s *streams) error {
 
 type runsSignal struct {
 	runArg
-	Mailbox string `arg:"" help:"Mailbox, the name that the tool gives to receive."`
-	Data    string `placeholder:"JSON" default:"null" help:"What the run gets: JSON, @FILE, or - for stdin. At most 64 KiB. Default: null."`
-	Key     string `placeholder:"KEY" help:"A name of yours for the message: with the same one, it is delivered once."`
+	Mailbox string  `arg:"" help:"Mailbox, the name that the tool gives to receive."`
+	Data    string  `placeholder:"JSON" default:"null" help:"What the run gets: JSON, @FILE, or - for stdin. At most 64 KiB. Default: null."`
+	Key     *string `placeholder:"KEY" help:"A name of yours for the message: with the same one, it is delivered once."`
 	asJSON
 }
 
@@ -307,8 +307,14 @@ func (c *runsSignal) Run(ctx context.Context, s *streams) error {
 	if err != nil {
 		return err
 	}
+	message := durable.Message{Data: data, From: "stile runs signal"}
+	if c.Key != nil {
+		if message.Key = *c.Key; message.Key == "" {
+			return usagef("--key: it is empty; give a name, or leave it out")
+		}
+	}
 	return withRuns(ctx, s, func(runs *durable.Runs) error {
-		delivered, err := runs.Signal(ctx, c.Name, c.Mailbox, durable.Message{Data: data, Key: c.Key, From: "stile runs signal"})
+		delivered, err := runs.Signal(ctx, c.Name, c.Mailbox, message)
 		if errkind.Is[*durable.MessageError](err) || errkind.Is[*durable.EndedError](err) {
 			err = &usageError{err}
 		}
