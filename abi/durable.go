@@ -40,7 +40,7 @@ type Rememberer interface {
 // Lasting is a Go value behind a handle that a sleeping call can write down. The handle of a value that is neither Lasting, nor what an
 // operation that [Derives] returned, nor the binding itself keeps its call awake.
 type Lasting interface {
-	// Save returns what [Restorer.Restore] makes the value of again. It reports false if the call must not sleep as long as the value is in its present
+	// Save returns what [Restorer.Restore] makes the value of again. See [MaxSaved] for how large it may be. It reports false if the call must not sleep as long as the value is in its present
 	// state. A state that comes with false serves calls whose process ended.
 	Save() (state []byte, ok bool)
 }
@@ -51,6 +51,20 @@ type Restorer interface {
 	// saved: an error such as [ErrDenied] becomes the answer to everything that the guest does with the handle.
 	Restore(ctx context.Context, resource string, state []byte) (any, error)
 }
+
+// RestorerOf returns the [Restorer] of a binding's value: the value itself, or what its method Restorer returns. A value whose functions include one that is called `restore` needs that method.
+func RestorerOf(value any) (r Restorer, ok bool) {
+	if r, ok = value.(Restorer); ok {
+		return r, true
+	}
+	if of, has := value.(interface{ Restorer() Restorer }); has {
+		return of.Restorer(), true
+	}
+	return nil, false
+}
+
+// MaxSaved is the most bytes that the states of a call's [Lasting] values, other than pollables, may have together. A call with more stays awake.
+const MaxSaved = 64 << 10
 
 // Reopener is an [Opener] whose values keep something for the length of a call, such as what is used of a budget. Opened values are [Lasting]. A durable call opens them at its beginning, and
 // writes their states down after each operation that changes one. If a value's Save reports false, the call stays awake, and the state counts if its process ends.

@@ -185,10 +185,17 @@ func (c *call) saveHandles() (saved []savedHandle, err error) {
 			return nil, &awakeError{fmt.Sprintf("the binding %q is in use", name)}
 		}
 	}
+	bytes := 0
 	for _, rep := range slices.Sorted(maps.Keys(c.handles.open)) {
 		h, err := c.saveHandle(rep, c.handles.open[rep])
 		if err != nil {
 			return nil, err
+		}
+		if c.handles.open[rep].resource != c.host.pollable {
+			bytes += len(h.State)
+		}
+		if bytes > abi.MaxSaved {
+			return nil, &awakeError{fmt.Sprintf("what it holds has more than %d bytes", abi.MaxSaved)}
 		}
 		saved = append(saved, h)
 	}
@@ -533,7 +540,7 @@ func (c *call) restoreAt(rep abi.Rep, r *abi.Resource, binding string, l *lease,
 	case why != nil:
 		return c.bury(rep, r, binding, why)
 	}
-	restorer, ok := b.value.(abi.Restorer)
+	restorer, ok := abi.RestorerOf(b.value)
 	if !ok {
 		return c.bury(rep, r, binding, interrupted(r))
 	}

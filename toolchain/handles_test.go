@@ -117,12 +117,20 @@ var helds = []held{
 		resource: "poll.pollable", what: "what it waits for that is none of these, alone or beside a timer", open: `const sent = env.web.fetch(input.url + "/slow"); const both = Promise.all([sent, env.clock.sleep(150)]);`,
 		use: `await env.web.fetch(input.url + "/release"); await both; return await (await sent).text() === "x";`,
 	},
-	{resource: "blob.blob", what: "a `Blob` whose bytes are on the host: from a `blob` binding, a response, a file, or a browser. Once it has one, it stays awake until it ends", open: `const blob = await env.blobs.createBlob(["a"]);`, use: `return await blob.text() === "a";`},
+	{
+		resource: "blob.blob", what: "blobs of a `blob` binding, of responses and of files, with 64 KiB in all", sleeps: true,
+		open: `await env.files.write("f", "file"); const empty = await env.blobs.createBlob([]);
+		const response = await env.web.fetch(input.url + "/quick"); const clone = response.clone(); await response.bytes();
+		const all = [await env.blobs.createBlob(["x".repeat(65_000)], { type: "text/x" }), await (await env.web.fetch(input.url + "/quick")).blob(), clone, await env.files.readBlob("f")];`,
+		use: `return (await all[0].text()).length === 65_000 && all[0].type === "text/x" && await all[1].text() === "x" && await all[2].text() === "x" && await all[3].text() === "file" && empty.size === 0 && await all[0].slice(2, 4).text() === "xx";`,
+	},
+	{resource: "blob.blob", what: "blobs with more, or of a browser. Once it has them, it stays awake until it ends", open: `const blobs = [await env.blobs.createBlob(["a".repeat(40_000)]), await env.blobs.createBlob(["a".repeat(40_000)])];`, use: `return (await blobs[0].text()).length === 40_000;`},
+	{resource: "blob.blob", open: `const blob = await env.blobs.createBlob(["a".repeat(65_536)]);`, use: `return (await blob.text()).length === 65_536;`},
 	{
 		resource: "blob.blob", sleeps: true, open: `const bytes = await (await env.web.fetch(input.url + "/quick")).bytes(); await env.files.write("w", await env.web.fetch(input.url + "/quick")); await env.files.write("b", (await env.web.fetch(input.url + "/quick")).body);`,
 		use: `return bytes.length === 1 && await env.files.read("w") === "x" && await env.files.read("b") === "x";`,
 	},
-	{resource: "blob.writer", what: "such a `Blob` that is being written", open: `let end; const stream = new ReadableStream({ async pull(c) { await new Promise(r => end = r); c.enqueue(new TextEncoder().encode("a")); c.close(); } });
+	{resource: "blob.writer", what: "a `Blob` that is being written", open: `let end; const stream = new ReadableStream({ async pull(c) { await new Promise(r => end = r); c.enqueue(new TextEncoder().encode("a")); c.close(); } });
 		let large = 0; const body = new ReadableStream({ async pull(c) { if (large++ < 5) c.enqueue(new Uint8Array(250_000)); else { await new Promise(r => end = r); c.close(); } } });
 		const sent = env.web.fetch(input.url + "/length", { method: "POST", body, duplex: "half" });`, use: `end(); return await (await sent).text() === "1250000";`},
 	{resource: "tools.pending", what: "[a call of another tool](#calls-of-other-tools) that is durable too", sleeps: true, open: `const child = env.tools.call("durable");`, use: `return await child === 1;`},

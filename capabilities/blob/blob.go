@@ -29,6 +29,7 @@ type Blob struct {
 	digest    string // "" for one that is computed when it is asked for
 	once      sync.Once
 	release   func() error
+	lasts     bool
 
 	mu      sync.RWMutex // only Close holds it for writing
 	content io.ReaderAt  // nil once closed

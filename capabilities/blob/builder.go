@@ -28,6 +28,8 @@ type Options struct {
 	// DigestLater computes the digest when it is asked for the first time, and not while the bytes are written. It is for blobs that are
 	// read at once. The digest of one that was closed before it was asked is empty.
 	DigestLater bool
+	// Lasts has a durable call with the blob sleep, if the blob is small: see [Blob.Save]. The binding that the blob comes from restores it with [Restore].
+	Lasts bool
 	// Quota is charged for every byte until the blob is closed, and owns the temporary file. Default: a quota without a bound.
 	Quota *Quota
 }
@@ -158,7 +160,7 @@ func (b *Builder) Blob() (*Blob, error) {
 		return nil, abi.Errorf(abi.CodeInvalid, "the writer is finished")
 	}
 	b.done = true
-	made := &Blob{size: b.size, mediaType: b.options.MediaType}
+	made := &Blob{size: b.size, mediaType: b.options.MediaType, lasts: b.options.Lasts}
 	if !b.options.DigestLater {
 		made.digest = Digest(b.hash.Sum(nil))
 	}

@@ -55,9 +55,18 @@ func (s *Store) Create(_ context.Context, mediaType string) (*Writer, error) {
 	if !ValidMediaType(mediaType) {
 		return nil, abi.Errorf(abi.CodeInvalid, "the media type is not at most %d printable ASCII characters", maxMediaType)
 	}
-	return &Writer{store: s, builder: NewBuilder(Options{
-		MediaType: mediaType, Limit: s.options.Limit, Memory: s.options.Memory, Dir: s.options.Dir, Quota: s.quota,
-	})}, nil
+	o := s.blobs()
+	o.MediaType = mediaType
+	return &Writer{store: s, builder: NewBuilder(o)}, nil
+}
+
+func (s *Store) blobs() Options {
+	return Options{Limit: s.options.Limit, Memory: s.options.Memory, Dir: s.options.Dir, Quota: s.quota, Lasts: true}
+}
+
+// Restore implements [abi.Restorer].
+func (s *Store) Restore(_ context.Context, resource string, state []byte) (any, error) {
+	return Restore(resource, state, s.blobs())
 }
 
 // Finish makes a blob of the bytes that w received. It takes ownership

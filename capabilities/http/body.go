@@ -71,9 +71,21 @@ func mediaType(kind string) string {
 	return kind
 }
 
+// blobs are the options of blobs whose bytes count as held.
+func (c *Client) blobs() blob.Options {
+	return blob.Options{Dir: c.grant.options.TempDir, Quota: c.call.held, Lasts: true}
+}
+
+// Restore implements [abi.Restorer], for the body of a response.
+func (c *Client) Restore(_ context.Context, resource string, state []byte) (any, error) {
+	return blob.Restore(resource, state, c.blobs())
+}
+
 // builder returns a builder whose bytes count as held.
 func (e *Exchange) builder(mediaType string, limit int64) *blob.Builder {
-	return blob.NewBuilder(blob.Options{MediaType: mediaType, Limit: limit, Dir: e.client.grant.options.TempDir, Quota: e.client.call.held})
+	o := e.client.blobs()
+	o.MediaType, o.Limit = mediaType, limit
+	return blob.NewBuilder(o)
 }
 
 // contentWork is the processor time for a byte of a body: to receive it, hash it and keep it.

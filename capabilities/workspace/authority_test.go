@@ -60,7 +60,7 @@ var mutators = map[string]struct {
 // Every other method. A new one must be put in one of the two lists.
 var readers = []string{
 	"Admits", "AsReadOnly", "Diff", "DiffRevision", "Find", "Grep", "History", "Interface", "List", "Lists", "Load", "Look", "OnDisk", "Place", "Quick", "Read", "ReadBlob",
-	"ReadBytes", "ReadLines", "ReadLink", "ReadOnly", "ReadRevision", "ReadWithDigest", "Remembers", "Repeat", "Size", "Snapshots", "Stat", "Sub", "Subdirectory", "Survey", "Writable",
+	"ReadBytes", "ReadLines", "ReadLink", "ReadOnly", "ReadRevision", "ReadWithDigest", "Remembers", "Repeat", "Restorer", "Size", "Snapshots", "Stat", "Sub", "Subdirectory", "Survey", "Writable",
 }
 
 func TestMatchesWIT(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/blob"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/internal/sqlite"
 )
@@ -54,6 +55,16 @@ func (d *Directory) Repeat(function string, _ []abi.Value) abi.Repeat {
 		return abi.Repeats
 	}
 	return abi.Interrupts
+}
+
+// Restorer returns what restores the blobs of a durable call that slept.
+func (d *Directory) Restorer() abi.Restorer { return blobRestorer{d.volume} }
+
+type blobRestorer struct{ volume volume }
+
+// Restore implements [abi.Restorer].
+func (r blobRestorer) Restore(_ context.Context, resource string, state []byte) (any, error) {
+	return blob.Restore(resource, state, r.volume.blobs())
 }
 
 // Remembers implements [abi.Rememberer].

@@ -57,7 +57,7 @@ func OpenDisk(directory string, options DiskOptions) (*Disk, error) {
 		}
 	}
 	quota := blob.NewQuota("blobs of the directory", cmp.Or(options.BlobBytes, 1<<30))
-	return &Disk{root: root, blob: blob.Options{Dir: options.BlobDir, Quota: quota}, write: turns.New(1), search: turns.New(2 * runtime.GOMAXPROCS(0))}, nil
+	return &Disk{root: root, blob: blob.Options{Dir: options.BlobDir, Quota: quota, Lasts: true}, write: turns.New(1), search: turns.New(2 * runtime.GOMAXPROCS(0))}, nil
 }
 
 // Close closes the directory. Later operations fail. Blobs read before stay valid.

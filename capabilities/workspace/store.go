@@ -124,7 +124,7 @@ type stored struct {
 }
 
 func (v *stored) blobs() blob.Options {
-	return blob.Options{Dir: v.store.options.BlobDir, Quota: v.store.blobs}
+	return blob.Options{Dir: v.store.options.BlobDir, Quota: v.store.blobs, Lasts: true}
 }
 
 // maxSearches leaves a connection to reads. A guest keeps its turn to execute during one, and others would wait for that.
