@@ -156,6 +156,9 @@ func IsMailbox(name string) bool {
 // ChildMailbox is the mailbox of a durable call in which a message says that another durable call has ended, which the operation with this number started.
 func ChildMailbox(sequence uint64) string { return fmt.Sprint("child:", sequence) }
 
+// RunMailbox is the mailbox of a durable call in which a message says that a run of this name has ended.
+func RunMailbox(run string) string { return "run:" + run }
+
 type mailboxesKey struct{}
 
 // WithMailboxes returns a context for the operations of a durable call. nil means that the call has none.

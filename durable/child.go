@@ -52,9 +52,10 @@ func (e *ChildError) Error() string {
 	return fmt.Sprintf("run %s is a call that run %s made; it is removed with that one", e.Run, e.Parent)
 }
 
-// RefusedError, as an error of [Options.Request], ends a child. Without it, the run would be parked, and the parent would wait for it. Its text is how the run ended.
+// RefusedError, as an error of [Options.Request], ends a run that another one called or started. Without it, the run would be parked, and the other would wait for it. Its
+// text is how the run ended.
 type RefusedError struct {
-	// Caller is what the parent gets.
+	// Caller is what the other one gets.
 	Caller *abi.Error
 	Reason string
 }

@@ -34,14 +34,16 @@ func (*family) Can(tool string) bool { return tool != "awake" }
 
 // Start implements [tools.Durable].
 func (f *family) Start(ctx context.Context, _ string, input []byte, _ map[string]abi.Capability) error {
-	return f.s.runs.StartChild(ctx, func() (durable.Spec, error) {
-		code, err := os.ReadFile(filepath.Join(f.dir, familyCode))
-		if err != nil {
-			return durable.Spec{}, err
-		}
-		engine, err := os.ReadFile(filepath.Join(f.dir, familyEngine))
-		return durable.Spec{Component: durable.CodeOf(code), Modules: durable.Modules{host.ModuleName(engine): durable.CodeOf(engine).Read}, Tool: "t", Input: input, Target: "family"}, err
-	})
+	return f.s.runs.StartChild(ctx, func() (durable.Spec, error) { return f.spec(input) })
+}
+
+func (f *family) spec(input []byte) (durable.Spec, error) {
+	code, err := os.ReadFile(filepath.Join(f.dir, familyCode))
+	if err != nil {
+		return durable.Spec{}, err
+	}
+	engine, err := os.ReadFile(filepath.Join(f.dir, familyEngine))
+	return durable.Spec{Component: durable.CodeOf(code), Modules: durable.Modules{host.ModuleName(engine): durable.CodeOf(engine).Read}, Tool: "t", Input: input, Target: "family"}, err
 }
 
 // Take implements [tools.Durable].
@@ -59,6 +61,7 @@ func (s *shop) haveFamily(dir string) (err error) {
 		return nil
 	}
 	f := &family{dir, s}
+	s.starter = starter{f}
 	s.box, err = tools.New(tools.Options{Durable: f, Resolve: func(string) (tools.Func, error) {
 		return func(_ context.Context, name string, _ []byte, _ map[string]abi.Capability, done func([]byte, error)) {
 			done([]byte(`"`+name+`"`), nil)
@@ -132,6 +135,33 @@ const familyProgram = `
 		return lengths.map((t: string) => t.startsWith("exhausted") ? t : t.length);
 	}
 	case "fail": throw new Error("no more " + name);
+	case "starter": {
+		const all = [];
+		for (let i = 0; i < children; i++) all.push(await env.runs.start("t", { what: "three", name: name + "/" + i }, i % 2 ? { key: name + i } : {}));
+		const sleeps = await env.runs.start("t", { what: "sleep" });
+		for (let n = 1; n <= 3; n++) {
+			for (const run of all) if (!await run.signal("go", n)) throw new Error("it was not delivered");
+			if (n == 2) await env.clock.sleep(60);
+		}
+		await sleeps.cancel();
+		return [...await Promise.all(all.map((run: any) => run.result())), await told(sleeps.result())];
+	}
+	case "three": {
+		await env.store.increment(name, 1);
+		const got = [];
+		while (got.length < 3) { const { data, from } = await env.signals.receive("go"); got.push(data + " from " + from); }
+		return got;
+	}
+	case "await": {
+		const run = env.runs.started(input.run);
+		if (input.durably) return await told(run.result());
+		const { status, signal, cancel, result } = run as any;
+		return await told({ status, signal, cancel, result }[input.does as "status"](...(input.args ?? [])));
+	}
+	case "waits": return await (await env.runs.start("t", input.order)).result();
+	case "one": return (await env.signals.receive("last")).data;
+	case "echo": return name ?? null;
+	case "start": { const run = await env.runs.start("t", input.order, input.options); return run.id; }
 	case "ask": return [await told(call({ what: "fail", name })), await told(call({ what: "large", size: 2000000 })), await told(env.tools.call("t", input.bad))];
 	case "awake": return await env.tools.call("awake", {});
 	case "retry":

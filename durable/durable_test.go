@@ -48,13 +48,14 @@ var key = bytes.Repeat([]byte{7}, durable.KeySize)
 
 // shop is what a process has: the host, a bucket, and the runs.
 type shop struct {
-	host   *host.Host
-	bucket *kv.Store
-	runs   *durable.Runs
-	mail   *mail
-	box    *tools.Toolbox
-	files  *workspace.Store // with serverEnv
-	ahead  atomic.Int64     // how far the wall clock is set forward
+	host    *host.Host
+	bucket  *kv.Store
+	runs    *durable.Runs
+	mail    *mail
+	box     *tools.Toolbox
+	starter runs.Starter
+	files   *workspace.Store // with serverEnv
+	ahead   atomic.Int64     // how far the wall clock is set forward
 }
 
 func open(ctx context.Context, dir, cacheDir, keyDir string, change ...func(*durable.Options)) (*shop, error) {
@@ -79,7 +80,7 @@ func open(ctx context.Context, dir, cacheDir, keyDir string, change ...func(*dur
 	options := durable.Options{
 		Dir: dir, Key: key, Host: h, Now: s.now, URL: "https://signals.example/", Functions: map[string]durable.Function{"lines": durable.Func(lines)}, Idle: 20 * time.Millisecond, Crashes: 1000, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Request: func(_ context.Context, run durable.Info) (durable.Authority, error) {
-			env := host.Env{"clock": clock.By(s.now), "store": bucket.Bucket(run.Target), "mail": s.mail, "signals": &signals.Mailboxes{Now: s.now, Reachable: true}, "signed": &signals.Mailboxes{Now: s.now, Reachable: true, Verify: abi.Verify{Secret: "hook", As: "github"}}, "runs": new(runs.Control)}
+			env := host.Env{"clock": clock.By(s.now), "store": bucket.Bucket(run.Target), "mail": s.mail, "signals": &signals.Mailboxes{Now: s.now, Reachable: true}, "signed": &signals.Mailboxes{Now: s.now, Reachable: true, Verify: abi.Verify{Secret: "hook", As: "github"}}, "runs": &runs.Control{Starter: s.starter}}
 			if s.box != nil {
 				env["tools"] = s.box
 			}

@@ -103,6 +103,10 @@ var ErrNotDurable = errors.New("only durable calls have mailboxes, and keep valu
 // Signal delivers a message to a mailbox of a run, whether or not the run waits for it, and wakes the run if it does. It reports false if the mailbox
 // has got a message with this key before. It fails with an *[UnknownError], an *[EndedError], a *[FullError] or a *[MessageError].
 func (r *Runs) Signal(ctx context.Context, run, mailbox string, m Message) (delivered bool, err error) {
+	return r.signal(ctx, reach{}, run, mailbox, m)
+}
+
+func (r *Runs) signal(ctx context.Context, by reach, run, mailbox string, m Message) (delivered bool, err error) {
 	if !abi.IsMailbox(mailbox) {
 		return false, errMailbox(mailbox)
 	}
@@ -110,17 +114,19 @@ func (r *Runs) Signal(ctx context.Context, run, mailbox string, m Message) (deli
 	defer seat.free()
 	var woken []row
 	err = r.db.Update(ctx, func(c *sqlite.Conn) error {
-		w, err := findRun(ctx, c, run)
+		woken = nil
+		w, err := by.find(ctx, c, run)
 		if err != nil {
 			return err
 		}
-		if delivered, err = r.deliver(ctx, c, w, mailbox, m); err != nil {
-			return err
-		}
-		if woken = nil; seat != nil && w.state == Asleep && slices.Contains(r.functions, w.function.String) {
-			seat.is(w.id)
-			woken, err = r.takeReady(ctx, c, []int64{w.id}, time.Time{})
-		}
+		delivered, err = by.once(ctx, c, func() (bool, error) {
+			delivered, err := r.deliver(ctx, c, w, mailbox, m)
+			if err == nil && seat != nil && w.state == Asleep && slices.Contains(r.functions, w.function.String) {
+				seat.is(w.id)
+				woken, err = r.takeReady(ctx, c, []int64{w.id}, time.Time{})
+			}
+			return delivered, err
+		})
 		return err
 	})
 	if err != nil {
@@ -196,7 +202,7 @@ func messagePlace(run, mailbox string, n int64) place {
 // room fails with a *FullError if a run has no room for a message.
 func room(ctx context.Context, c *sqlite.Conn, w row, mailbox string, bytes int) error {
 	var messages, waiting, others int64
-	const query = `SELECT ifnull(sum(mailbox = ?), 0), ifnull(sum(bytes), 0), count(DISTINCT mailbox) FILTER (WHERE mailbox <> ?) FROM message WHERE run = ? AND taken IS NULL AND mailbox NOT GLOB 'child:*'`
+	const query = `SELECT ifnull(sum(mailbox = ?), 0), ifnull(sum(bytes), 0), count(DISTINCT mailbox) FILTER (WHERE mailbox <> ?) FROM message WHERE run = ? AND taken IS NULL AND mailbox NOT GLOB 'child:*' AND mailbox NOT GLOB 'run:*'`
 	if err := c.Row(ctx, query, mailbox, mailbox, w.id).Scan(&messages, &waiting, &others); err != nil {
 		return err
 	}
@@ -225,7 +231,7 @@ func (r *Runs) Messages(ctx context.Context, run string) ([]Received, error) {
 		if err != nil {
 			return err
 		}
-		for found, err := range c.Rows(ctx, `SELECT n, mailbox, body FROM message WHERE run = ? AND taken IS NULL AND mailbox NOT GLOB 'child:*' ORDER BY n`, w.id) {
+		for found, err := range c.Rows(ctx, `SELECT n, mailbox, body FROM message WHERE run = ? AND taken IS NULL AND mailbox NOT GLOB 'child:*' AND mailbox NOT GLOB 'run:*' ORDER BY n`, w.id) {
 			if err != nil {
 				return err
 			}
@@ -422,8 +428,12 @@ func forgetMessages(ctx context.Context, c *sqlite.Conn, id int64) error {
 	if _, err := c.Exec(ctx, `DELETE FROM address WHERE run = ?`, id); err != nil {
 		return err
 	}
-	_, err := c.Exec(ctx, `DELETE FROM waiting WHERE run = ?`, id)
-	return err
+	for _, query := range []string{`DELETE FROM awaited WHERE waiter = ?`, `DELETE FROM reached WHERE run = ?`, `DELETE FROM waiting WHERE run = ?`} {
+		if _, err := c.Exec(ctx, query, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mailboxesOf are the mailboxes that a sleeping run waits for and that are for signals.

@@ -51,7 +51,7 @@ type Options struct {
 	// Crashes is how many processes a run may outlive without coming on before it is parked. Default 5.
 	Crashes int
 	// MaxEnded is how many runs are kept that have ended, and MaxEndedBytes how many bytes their inputs and results take. Those that ended first are
-	// removed, and their keys forgotten. Default 10,000 runs and 256 MiB.
+	// removed, and their keys forgotten. Of those of one [Spec.Whose], a tenth of that is kept. Default 10,000 runs and 256 MiB.
 	MaxEnded      int
 	MaxEndedBytes int64
 	// URL is what addresses of mailboxes begin with, up to their tokens, such as "https://hooks.example.com/signals/". Whatever serves it calls
@@ -262,7 +262,7 @@ const maxKey = 256
 // Start writes a run down. It goes on in whichever process works on the store. existed says that the key already names it. It fails with a *[SpecError], a
 // *[KeyError] or a *[CrowdedError] if there can be no such run.
 func (r *Runs) Start(ctx context.Context, s Spec) (info Info, existed bool, err error) {
-	for _, own := range []string{"schedule:", childPrefix} {
+	for _, own := range []string{"schedule:", childPrefix, startedPrefix} {
 		if strings.HasPrefix(s.Key, own) {
 			return Info{}, false, &SpecError{fmt.Sprintf("keys that begin with %q are those of the store itself; use another", own)}
 		}
@@ -347,6 +347,7 @@ type writtenRun struct {
 	schedule string // that starts it
 	whose    string // a digest, if not empty, of who may have so many at a time
 	most     int
+	started  bool // by code
 	parent   *row // of a child
 }
 
@@ -414,6 +415,22 @@ func (w writtenRun) keep(ctx context.Context, c *sqlite.Conn) error {
 	return keepCode(ctx, c, w.code, w.spec.Modules, w.packed)
 }
 
+// room fails if whoever starts the run has as many as they may have.
+func (w writtenRun) room(ctx context.Context, c *sqlite.Conn) error {
+	if w.started {
+		return w.roomStarted(ctx, c)
+	}
+	var n int
+	const live = `SELECT count(*) FROM run WHERE whose = ? AND state IN ('ready', 'running', 'asleep')`
+	if err := c.Row(ctx, live, w.whose).Scan(&n); err != nil {
+		return err
+	}
+	if n >= w.most {
+		return &CrowdedError{w.most}
+	}
+	return nil
+}
+
 // insert writes a run down, or finds the one of its key. With a seat, a new run belongs to this process.
 func (r *Runs) insert(ctx context.Context, c *sqlite.Conn, w writtenRun, mine *seat) (found row, existed bool, err error) {
 	if w.key != "" {
@@ -423,13 +440,8 @@ func (r *Runs) insert(ctx context.Context, c *sqlite.Conn, w writtenRun, mine *s
 		}
 	}
 	if w.whose != "" {
-		var n int
-		const live = `SELECT count(*) FROM run WHERE whose = ? AND state IN ('ready', 'running', 'asleep')`
-		if err := c.Row(ctx, live, w.whose).Scan(&n); err != nil {
+		if err := w.room(ctx, c); err != nil {
 			return found, false, err
-		}
-		if n >= w.most {
-			return found, false, &CrowdedError{w.most}
 		}
 	}
 	if err := w.keep(ctx, c); err != nil {
@@ -531,6 +543,9 @@ func (w row) info(s spec) Info {
 		Name: w.name, Key: w.key.String, State: w.state, Created: timeOf(w.created), Changed: timeOf(w.changed), Deadline: timeOf(w.deadline), Reason: w.reason, Component: w.code,
 		Tool: s.Tool, Function: s.Function, Target: s.Target, Pinned: s.Pinned, Input: s.Input, Retry: s.Retry, Parent: s.Parent,
 		Cancelled: w.cancel && !w.state.Final(), Blocked: w.blocked,
+	}
+	if strings.HasPrefix(i.Key, startedPrefix) { // which means nothing to anybody
+		i.Key = ""
 	}
 	if w.ends.Valid && i.Cancelled {
 		i.Ends = timeOf(w.ends.Int64)
@@ -742,19 +757,21 @@ func (r *Runs) Cancel(ctx context.Context, name string) (bool, error) {
 // most so long to clean up: asleep or awake, from when a process tells it, and anew if that process ends. To ask again can shorten that, and 0 ends the run at once. However it
 // then ends, it was cancelled. It reports false if the run has already ended.
 func (r *Runs) CancelWithin(ctx context.Context, name string, grace time.Duration) (bool, error) {
+	return r.cancelAs(ctx, reach{}, name, grace)
+}
+
+func (r *Runs) cancelAs(ctx context.Context, by reach, name string, grace time.Duration) (bool, error) {
 	asked, told := false, false
 	var w row
 	if err := r.db.Read(ctx, func(c *sqlite.Conn) (err error) {
-		w, err = findRun(ctx, c, name)
+		w, err = by.find(ctx, c, name)
 		return err
 	}); err != nil {
 		return false, err
 	}
-	err := r.updateCut(ctx, r.db.Update, w.id, nil, func(c *sqlite.Conn, k cuts) (err error) {
-		asked, told = false, false
-		w, err = findRun(ctx, c, name)
-		if err != nil || w.state.Final() && w.state != Parked {
-			return err
+	end := func(c *sqlite.Conn, k cuts) error {
+		if w.state.Final() && w.state != Parked {
+			return nil
 		}
 		asked = true
 		if told = w.listens && grace > 0 && w.state != Parked; told {
@@ -763,7 +780,7 @@ func (r *Runs) CancelWithin(ctx context.Context, name string, grace time.Duratio
 			}
 			const query = `UPDATE run SET cancel = 1, grace = min(ifnull(grace, ?1), ?1), ends = iif(state = 'running' OR ends IS NOT NULL, min(ifnull(ends, ?2), ?2), NULL),
 				state = iif(state = 'asleep', 'ready', state), wake = NULL WHERE id = ?3`
-			_, err = c.Exec(ctx, query, grace.Milliseconds(), r.now().Add(grace).UnixMilli(), w.id)
+			_, err := c.Exec(ctx, query, grace.Milliseconds(), r.now().Add(grace).UnixMilli(), w.id)
 			return err
 		}
 		if w.state == Running {
@@ -771,22 +788,44 @@ func (r *Runs) CancelWithin(ctx context.Context, name string, grace time.Duratio
 			return err
 		}
 		return r.finish(ctx, c, w.name, Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: errCancelled.Error()}}, k)
+	}
+	err := r.updateCut(ctx, r.db.Update, w.id, nil, func(c *sqlite.Conn, k cuts) (err error) {
+		asked, told = false, false
+		if w, err = by.find(ctx, c, name); err != nil {
+			return err
+		}
+		asked, err = by.once(ctx, c, func() (bool, error) {
+			err := end(c, k)
+			return asked, err
+		})
+		return err
 	})
 	if err == nil && told {
 		r.announce(watched{name, abi.CancelMailbox})
 	}
 	r.tell(name)
 	if asked && !told && w.state != Running {
-		r.childEnded(w)
+		r.announceEnd(w)
 	}
 	r.wake()
 	return asked, err
 }
 
-// childEnded has this process see the message about the end of a run, if there is one.
-func (r *Runs) childEnded(w row) {
+// announceEnd has this process see the messages about the end of a run.
+func (r *Runs) announceEnd(w row) {
 	if parent, mailbox, ok := parentOf(w.key.String); ok {
 		r.announce(watched{parent, mailbox})
+	}
+	var waiting []watched
+	r.mu.Lock()
+	for at := range r.watches {
+		if at.mailbox == abi.RunMailbox(w.name) {
+			waiting = append(waiting, at)
+		}
+	}
+	r.mu.Unlock()
+	for _, at := range waiting {
+		r.announce(at)
 	}
 }
 
@@ -841,6 +880,9 @@ func (r *Runs) finish(ctx context.Context, c *sqlite.Conn, name string, s State,
 	if err := r.endChildren(ctx, c, w.id, w.parent.Valid, k); err != nil {
 		return err
 	}
+	if err := r.tellWaiting(ctx, c, w); err != nil {
+		return err
+	}
 	return r.tellParent(ctx, c, w)
 }
 
@@ -880,9 +922,9 @@ func (r *Runs) Retry(ctx context.Context, name string) (bool, error) {
 // Remove deletes a run that has ended or is parked, and its children. It reports false if it goes on. It fails with a *[ChildError] if it is a child.
 func (r *Runs) Remove(ctx context.Context, name string) (bool, error) {
 	removed := false
-	err := r.db.Update(ctx, func(c *sqlite.Conn) error {
-		w, err := findRun(ctx, c, name)
-		if err != nil || !w.state.Final() {
+	var w row
+	err := r.db.Update(ctx, func(c *sqlite.Conn) (err error) {
+		if w, err = findRun(ctx, c, name); err != nil || !w.state.Final() {
 			return err
 		}
 		if w.parent.Valid {
@@ -890,10 +932,17 @@ func (r *Runs) Remove(ctx context.Context, name string) (bool, error) {
 			return &ChildError{w.name, parent}
 		}
 		removed = true
+		if err := r.tellWaiting(ctx, c, w); err != nil { // it may be parked
+			return err
+		}
 		if err := forget(ctx, c, w.id); err != nil {
 			return err
 		}
 		return dropCode(ctx, c)
 	})
+	if err == nil && removed {
+		r.announceEnd(w)
+		r.wake()
+	}
 	return removed, err
 }

@@ -124,6 +124,12 @@ CREATE INDEX run_root ON run (root) WHERE root IS NOT NULL;
 ALTER TABLE address ADD COLUMN verify BLOB;
 ALTER TABLE run ADD COLUMN refused INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run ADD COLUMN refusal INTEGER;
+`, `
+-- The runs for whose end other runs wait. What a run has called is in the table of runs.
+CREATE TABLE awaited (run INTEGER NOT NULL, waiter INTEGER NOT NULL, PRIMARY KEY (run, waiter)) STRICT, WITHOUT ROWID;
+CREATE INDEX awaited_waiter ON awaited (waiter);
+-- The last operation of a run that did something to a run which it has started, and what it answered.
+CREATE TABLE reached (run INTEGER PRIMARY KEY, operation INTEGER NOT NULL, answer INTEGER NOT NULL) STRICT;
 `}}
 
 // State says where a run is.

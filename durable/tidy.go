@@ -84,12 +84,30 @@ func (r *Runs) removeEnded(ctx context.Context, ids []int64) error {
 	})
 }
 
+// keptShare is which part of the runs that are kept may be of the same agent or extension: those that one has started do not drive out the others'.
+const keptShare = 10
+
+// keeping is what is kept of runs that have ended, so far.
+type keeping struct {
+	runs  int
+	bytes int64
+}
+
+// keep counts runs, unless there are too many then.
+func (k *keeping) keep(runs int, bytes int64, most keeping) bool {
+	k.runs, k.bytes = k.runs+runs, k.bytes+bytes
+	return k.runs <= most.runs && k.bytes <= most.bytes
+}
+
 // old finds runs to remove: with their children, about tidyAtOnce.
 func (r *Runs) old(ctx context.Context) (old []int64, err error) {
+	most := keeping{r.o.MaxEnded, r.o.MaxEndedBytes}
+	share := keeping{max(1, most.runs/keptShare), most.bytes / keptShare}
 	err = r.db.Read(ctx, func(c *sqlite.Conn) error {
-		kept, bytes, removed := 0, int64(0), 0
+		var all keeping
+		removed, of := 0, map[string]*keeping{} // by who started them
 		const size = `length(spec) + ifnull((SELECT length(body) FROM outcome WHERE run = id), 0) + ifnull((SELECT length(body) FROM history WHERE run = id), 0) + ifnull((SELECT length(body) FROM stash WHERE run = id), 0)`
-		const query = `SELECT id, 1 + (SELECT count(*) FROM run WHERE root = top.id), ` + size + ` + ifnull((SELECT sum(` + size + `) FROM run WHERE root = top.id), 0) FROM run AS top
+		const query = `SELECT id, whose, 1 + (SELECT count(*) FROM run WHERE root = top.id), ` + size + ` + ifnull((SELECT sum(` + size + `) FROM run WHERE root = top.id), 0) FROM run AS top
 			WHERE state IN ('done', 'failed', 'cancelled') AND parent IS NULL ORDER BY changed DESC, id DESC`
 		for one, err := range c.Rows(ctx, query) {
 			if err != nil {
@@ -97,11 +115,18 @@ func (r *Runs) old(ctx context.Context) (old []int64, err error) {
 			}
 			var id, size int64
 			var runs int
-			if err := one.Scan(&id, &runs, &size); err != nil {
+			var whose string
+			if err := one.Scan(&id, &whose, &runs, &size); err != nil {
 				return err
 			}
-			kept, bytes = kept+runs, bytes+size
-			if kept > r.o.MaxEnded || bytes > r.o.MaxEndedBytes {
+			keep := true
+			if whose != "" {
+				if of[whose] == nil {
+					of[whose] = &keeping{}
+				}
+				keep = of[whose].keep(runs, size, share)
+			}
+			if !keep || !all.keep(runs, size, most) {
 				old = append(old, id)
 				if removed += runs; removed >= tidyAtOnce {
 					return nil
@@ -133,7 +158,7 @@ func forget(ctx context.Context, c *sqlite.Conn, id int64) error {
 	if err := forgetStash(ctx, c, id); err != nil {
 		return err
 	}
-	for _, query := range []string{`DELETE FROM run WHERE id = ?`, `DELETE FROM snapshot WHERE run = ?`, `DELETE FROM outcome WHERE run = ?`, `DELETE FROM log WHERE run = ?`, `DELETE FROM attempt WHERE run = ?`, `DELETE FROM history WHERE run = ?`} {
+	for _, query := range []string{`DELETE FROM run WHERE id = ?`, `DELETE FROM snapshot WHERE run = ?`, `DELETE FROM outcome WHERE run = ?`, `DELETE FROM log WHERE run = ?`, `DELETE FROM attempt WHERE run = ?`, `DELETE FROM history WHERE run = ?`, `DELETE FROM awaited WHERE run = ?`} {
 		if _, err := c.Exec(ctx, query, id); err != nil {
 			return err
 		}

@@ -404,22 +404,35 @@ func readParts(ctx context.Context, c *sqlite.Conn, id, most int64) (*parts, err
 // dueOf finds the runs that can go on among the only ones that this process works on, and when there may be more.
 func (r *Runs) dueOf(ctx context.Context, c *sqlite.Conn, now time.Time) (due []int64, wait time.Duration, err error) {
 	wait = time.Hour
-	var all []row // with all that they have called
+	var all []row // with all that they have called, and that these wait for
+	known, roots := map[int64]bool{}, map[int64]bool{}
 	for _, name := range r.only {
 		w, err := findRun(ctx, c, name)
 		if err != nil {
 			return nil, wait, err
 		}
+		known[w.id] = true
 		all = append(all, w)
-		for one, err := range c.Rows(ctx, `SELECT `+rowColumns+` FROM run WHERE root = ? AND id <> ? AND state IN ('ready', 'asleep')`, w.top(), w.id) {
+	}
+	for i := 0; i < len(all); i++ {
+		w := all[i]
+		if !roots[w.top()] {
+			roots[w.top()] = true
+			children, err := runsWhere(ctx, c, `WHERE root = ? AND id <> ? AND state IN ('ready', 'asleep')`, w.top(), w.id)
 			if err != nil {
 				return nil, wait, err
 			}
-			var child row
-			if err := one.Scan(child.fields()...); err != nil {
-				return nil, wait, err
+			all = append(all, children...)
+		}
+		awaited, err := runsWhere(ctx, c, `WHERE id IN (SELECT run FROM awaited WHERE waiter = ?) AND state IN ('ready', 'asleep')`, w.id)
+		if err != nil {
+			return nil, wait, err
+		}
+		for _, w := range awaited {
+			if !known[w.id] {
+				known[w.id] = true
+				all = append(all, w)
 			}
-			all = append(all, child)
 		}
 	}
 	for _, w := range all {
@@ -612,7 +625,7 @@ func (r *Runs) prepare(ctx context.Context, w row, s spec) (_ *host.Component, a
 	}
 	authority, err = r.o.Request(ctx, w.info(s))
 	if err != nil {
-		if ctx.Err() == nil && (!w.parent.Valid || !errors.As(err, new(*RefusedError))) {
+		if ctx.Err() == nil && !errors.As(err, new(*RefusedError)) {
 			err = &parkError{err.Error()}
 		}
 		return nil, Authority{}, err
@@ -651,7 +664,7 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 	var taken *takenError
 	var failed *functionError
 	var refused *RefusedError
-	child := w.parent.Valid && authority.Caller != nil
+	called := authority.Caller != nil
 	var write func(*sqlite.Conn, cuts) error
 	finish := func(s State, e ended) func(*sqlite.Conn, cuts) error {
 		over = true
@@ -676,9 +689,9 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 	switch {
 	case errors.As(err, &lost), errors.As(cause, &lost):
 		return
-	case errors.As(cause, &taken) && child:
+	case errors.As(cause, &taken) && called:
 		write = finish(Failed, ended{Outcome: host.Outcome{Kind: "failed", Message: taken.Error()}, Caller: told(authority.Caller(taken.why))})
-	case errors.As(err, &refused) && w.parent.Valid:
+	case errors.As(err, &refused):
 		write = finish(Failed, ended{Outcome: host.Outcome{Kind: "failed", Message: refused.Reason}, Caller: told(refused.Caller)})
 	case errors.As(cause, &taken):
 		write = parked(taken.Error())
@@ -711,7 +724,7 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 		return
 	default:
 		e := endedWith(result, err)
-		if child {
+		if called {
 			e.Caller = told(authority.Caller(err))
 		}
 		if e.Outcome.Kind == "fault" {
@@ -751,7 +764,7 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 		r.log.Error("what became of a run is not written down", "run", a.name, "error", wrong)
 		r.release(ctx, a, wrong)
 	case held && (over || cancelled):
-		r.childEnded(w)
+		r.announceEnd(w)
 		if cancelled {
 			result.Output, err = nil, context.Canceled
 		}

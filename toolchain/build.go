@@ -820,6 +820,10 @@ func apis(wanted []string) map[string][]string {
 // waits reports whether something in an interface is waited for.
 func waits(i *abi.Interface) bool {
 	return slices.ContainsFunc(i.Funcs, func(f *abi.Func) bool {
-		return f.Result != nil && f.Result.Kind == abi.KindOwn && f.Result.Resource.Interface.Name == abi.PollInterface
+		t := f.Result
+		if t != nil && t.Kind == abi.KindResult {
+			t = t.Ok
+		}
+		return t != nil && t.Kind == abi.KindOwn && t.Resource.Interface.Name == abi.PollInterface
 	})
 }

@@ -140,6 +140,7 @@ var helds = []held{
 		done: `await env.web.fetch(input.url + "/release").then(r => r.text()); await called;`,
 	},
 	{resource: "runs.control", sleeps: true, open: `const { cancelled } = env.run;`, use: `return !cancelled.aborted && cancelled === env.run.cancelled;`},
+	{resource: "runs.control", what: "`result()` of [a run that it has started](#starting-runs)", sleeps: true, open: `const started = await env.run.start("base_get"); const result = started.result();`, use: `return await result === 1 && (await started.status()).state === "done";`},
 	{resource: "runs.awake", what: "a promise in `keepAwake`, until it is settled", open: `let end; const kept = env.run.keepAwake(new Promise(r => end = r));`, use: `end(7); return await kept === 7;`, done: `end(7); await kept;`},
 	{
 		resource: "compression.codec", what: "a `CompressionStream` or `DecompressionStream`, until its end", open: `const packing = new CompressionStream("gzip"); const writer = packing.writable.getWriter(); const packed = new Response(packing.readable).bytes(); await writer.write(new Uint8Array(600_000));`,
@@ -278,7 +279,7 @@ func TestHeld(t *testing.T) {
 	env := func(ahead time.Duration) host.Env {
 		now := func() time.Time { return time.Now().Add(ahead) }
 		e := host.Env{
-			"web": web, "files": files.Workspace("w"), "store": buckets.Bucket("b"), "clock": clock.By(now), "mail": &signals.Mailboxes{Now: now}, "run": new(runs.Control), "random": random.System(),
+			"web": web, "files": files.Workspace("w"), "store": buckets.Bucket("b"), "clock": clock.By(now), "mail": &signals.Mailboxes{Now: now}, "run": &runs.Control{Starter: new(startedRuns)}, "random": random.System(),
 			"console": console.To(func(console.Level, string) {}), "blobs": blob.NewStore(blob.StoreOptions{}), "tools": box, "code": runner, "page": pages, "shop": &own{},
 		}
 		if runtime.GOOS == "linux" {
@@ -358,7 +359,32 @@ func (children) Take(context.Context, string, uint64) (r tools.Ended, ok bool, e
 	return tools.Ended{Output: []byte("1")}, true, nil
 }
 
-// noMail are mailboxes without messages, but for those that say that a child has ended.
+// startedRuns are runs that have ended once somebody asks for their result.
+type startedRuns struct{}
+
+func (*startedRuns) Start(context.Context, string, []byte, string) (id string, err error) {
+	return "a", nil
+}
+
+func (*startedRuns) Await(context.Context, string) (over bool, err error) { return false, nil }
+
+func (*startedRuns) Wait(context.Context, string) error { return abi.ErrUnavailable }
+
+func (*startedRuns) Take(context.Context, string) (e tools.Ended, ok bool, err error) {
+	return tools.Ended{Output: []byte("1")}, true, nil
+}
+
+func (*startedRuns) Status(context.Context, string) (runs.Status, error) {
+	return runs.Status{State: runs.Done}, nil
+}
+
+func (*startedRuns) Signal(context.Context, string, string, []byte, string) (delivered bool, err error) {
+	return false, abi.ErrUnavailable
+}
+
+func (*startedRuns) Cancel(context.Context, string) error { return abi.ErrUnavailable }
+
+// noMail are mailboxes without messages, but for those that say that a child or another run has ended.
 type noMail struct{ ended bool }
 
 func (*noMail) Take(context.Context, string) (m abi.Message, ok bool, err error) {
@@ -366,7 +392,7 @@ func (*noMail) Take(context.Context, string) (m abi.Message, ok bool, err error)
 }
 
 func (m *noMail) Watch(_ context.Context, mailbox string, ready func()) (stop func(), err error) {
-	if m.ended && strings.HasPrefix(mailbox, "child:") {
+	if m.ended && (strings.HasPrefix(mailbox, "child:") || strings.HasPrefix(mailbox, "run:")) {
 		ready()
 	}
 	return func() {}, nil

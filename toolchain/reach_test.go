@@ -23,6 +23,7 @@ import (
 	"github.com/stilehost/stile/capabilities/signals"
 	"github.com/stilehost/stile/capability/double"
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/jsonform"
 )
 
 // uses are code that reaches the host through the prelude, by the method or API that it covers: all methods of each binding, and
@@ -158,6 +159,11 @@ var uses = map[string]string{
 	"d.keepAwake":     `await env.d.keepAwake(1)`,
 	"d.stash":         `await env.d.stash(1)`,
 	"d.recover":       `await env.d.recover()`,
+	"d.start":         `await (await env.d.start("a_get")).result()`,
+	"d.started":       `await env.d.started((await env.d.start("a_get")).id).result()`,
+	"d.start status":  `await (await env.d.start("a_get")).status()`,
+	"d.start signal":  `await (await env.d.start("a_get")).signal("a")`,
+	"d.start cancel":  `await (await env.d.start("a_get")).cancel()`,
 	"async":           `void (async () => { throw 1; })()`,
 	"Promise":         `void Promise.reject(1)`,
 }
@@ -209,7 +215,8 @@ export default extension({ tools: {
 		t.Fatal(err)
 	}
 
-	env["d"], err = runs.Kind.On().Double(t.Context(), &double.Test{Clock: double.NewClock()}, nil)
+	starts := jsonform.New("manifest.json", []byte(`{"start": ["a_*"]}`))
+	env["d"], err = runs.Kind.Parse(starts, starts.Parse()).(runs.Starts).Double(t.Context(), &double.Test{Clock: double.NewClock()}, []byte(`{"starts": {"a_get": {"output": 1}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,12 @@
-// Package runs is what a durable call can say about itself: the capability stile:capability/runs. The run comes with the call, from [abi.RunOf]. A call that is
-// not durable has none.
+// Package runs is what a durable call can say about itself, and how a call starts runs of tools: the capability stile:capability/runs. The run comes with the call, from
+// [abi.RunOf]. A call that is not durable has none.
 package runs
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/stilehost/stile/abi"
@@ -14,8 +15,11 @@ import (
 // Interface is the WIT interface that this package implements, in wit/deps/capability/runs.wit.
 const Interface = "stile:capability/runs@0.1.0"
 
-// Control is the right of a call to control its own run. It is safe for concurrent use.
-type Control struct{}
+// Control is the right of a call to control its own run, and with a Starter to start others. It is safe for concurrent use.
+type Control struct {
+	// Starter starts runs. Without one, there are none to start.
+	Starter Starter
+}
 
 // Interface implements [abi.Capability].
 func (*Control) Interface() string { return Interface }
@@ -25,10 +29,12 @@ func (*Control) Quick() []string { return []string{"get", "control.keep-awake"} 
 
 // Repeat implements [abi.Repeatable].
 func (*Control) Repeat(function string, _ []abi.Value) abi.Repeat {
-	if function == "control.stash" {
+	switch function {
+	case "control.stash", "control.start", "control.signal", "control.cancel":
 		return abi.Repeats
+	default:
+		return abi.Reads
 	}
-	return abi.Reads
 }
 
 func errNotDurable() error {
@@ -117,9 +123,13 @@ func (*Control) Recover(ctx context.Context) (*string, error) {
 }
 
 // Restore implements [abi.Restorer].
-func (*Control) Restore(ctx context.Context, resource string, _ []byte) (any, error) {
-	if resource == "pollable" {
+func (c *Control) Restore(ctx context.Context, resource string, state []byte) (any, error) {
+	switch run, of := strings.CutPrefix(string(state), startedState); {
+	case resource != "pollable":
+		return new(Awake), nil
+	case of:
+		return c.Ended(ctx, run)
+	default:
 		return await(ctx)
 	}
-	return new(Awake), nil
 }

@@ -15,8 +15,8 @@ import (
 )
 
 func TestMatchesWIT(t *testing.T) {
-	captest.Implements(t, wit.Capability(), Interface, []string{"control.cancelled", "control.stash", "control.recover"}, reflect.TypeFor[*Control](), reflect.TypeFor[*Awake]())
-	captest.Implements(t, wit.Capability(), Interface, []string{"control.cancelled", "control.keep-awake", "control.stash", "control.recover"}, reflect.TypeFor[*scripted](), reflect.TypeFor[*Awake]())
+	captest.Implements(t, wit.Capability(), Interface, []string{"control.cancelled", "control.stash", "control.recover", "control.start", "control.ended", "control.outcome", "control.status", "control.signal", "control.cancel"}, reflect.TypeFor[*Control](), reflect.TypeFor[*Awake]())
+	captest.Implements(t, wit.Capability(), Interface, []string{"control.cancelled", "control.keep-awake", "control.stash", "control.recover", "control.start", "control.ended", "control.outcome", "control.status", "control.signal", "control.cancel"}, reflect.TypeFor[*scripted](), reflect.TypeFor[*Awake]())
 }
 
 // run is a run that somebody may cancel.

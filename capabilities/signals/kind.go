@@ -151,7 +151,7 @@ func (g Rights) Specs() []string {
 
 // Describe implements [capability.Grant].
 func (g Rights) Describe() []string {
-	lines := []string{"may wait, in durable calls, for signals that you and your programs send; it must not trust what they say"}
+	lines := []string{"may wait, in durable calls, for signals that you, your programs and other extensions send; it must not trust what they say"}
 	switch {
 	case g.verified():
 		lines = append(lines, fmt.Sprintf("is reachable from outside; posts must be signed with the secret %s (%s)", g.Verify.Secret, g.Verify.As))

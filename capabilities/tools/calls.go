@@ -34,7 +34,10 @@ type Calls struct {
 // examplePatterns is what problems of a manifest show.
 const examplePatterns = `["github_*"]`
 
-func parse(r *jsonform.Reader, n *jsonform.Node) capability.Grant {
+func parse(r *jsonform.Reader, n *jsonform.Node) capability.Grant { return ParseCalls(r, n) }
+
+// ParseCalls reads the patterns of a manifest.
+func ParseCalls(r *jsonform.Reader, n *jsonform.Node) Calls {
 	var g Calls
 	for _, item := range r.Items(n, MaxPatterns, examplePatterns) {
 		pattern := r.Text(item, `"github_*"`)
@@ -115,13 +118,18 @@ func (g Calls) Document() any { return g.Patterns }
 
 // Describe implements [capability.Grant].
 func (g Calls) Describe() []string {
+	return g.DescribeAs("call the tools", "call")
+}
+
+// DescribeAs is Describe of a grant that does something else with the tools: all says so of its patterns, such as "call the tools", and each of tools, such as "call".
+func (g Calls) DescribeAs(all, each string) []string {
 	if g.callees == nil {
-		return []string{"may call the tools " + list(g.Patterns) + " of other extensions"}
+		return []string{"may " + all + " " + list(g.Patterns) + " of other extensions"}
 	}
 	var lines, called []string
 	for _, c := range g.callees {
 		if len(c.Tools) > 0 {
-			lines = append(lines, "may call "+list(c.Tools)+" of "+of(c))
+			lines = append(lines, "may "+each+" "+list(c.Tools)+" of "+of(c))
 		}
 		if len(c.Inner) > 0 {
 			lines = append(lines, "makes other callees call "+list(c.Inner)+" of "+of(c))
@@ -138,7 +146,7 @@ func (g Calls) Describe() []string {
 		}
 	}
 	for _, p := range g.Unmatched(called) {
-		lines = append(lines, "may call no tool that fits "+printable.Line(p)+", because there is none here")
+		lines = append(lines, "may "+each+" no tool that fits "+printable.Line(p)+", because there is none here")
 	}
 	return lines
 }

@@ -13,7 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/capabilities"
+	"github.com/stilehost/stile/capabilities/runs"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/durable"
@@ -91,6 +93,15 @@ func callOf(run durable.Info) (lifecycle.RunTarget, bool) {
 		return *t.Call, true
 	}
 	return lifecycle.RunTarget{}, false
+}
+
+// starterOf is the tool that started a run, or called it, or empty.
+func starterOf(run durable.Info) string {
+	var pin lifecycle.RunPin
+	if json.Unmarshal([]byte(run.Pinned), &pin) != nil || len(pin.Callers) == 0 {
+		return ""
+	}
+	return pin.Callers[len(pin.Callers)-1].Tool
 }
 
 // runTarget is the command line and the manifest, as they were when stile run started the run.
@@ -216,6 +227,7 @@ func (n *session) openRuns(ctx context.Context, s *streams, calls *lifecycle.Man
 		},
 	})
 	if err == nil && calls != nil {
+		n.children.signals = newMeter(postBurst)
 		n.children.runs.Store(runs)
 	}
 	return runs, err
@@ -225,6 +237,8 @@ func (n *session) openRuns(ctx context.Context, s *streams, calls *lifecycle.Man
 type childRuns struct {
 	of   *session
 	runs atomic.Pointer[durable.Runs] // those of the process, once they are open; before, no run calls anything
+
+	signals *meter // of each extension and whoever calls it
 }
 
 // StartChild implements [lifecycle.Runs].
@@ -245,6 +259,111 @@ func (c *childRuns) TakeChild(ctx context.Context, name string, sequence uint64)
 		return tools.Ended{}, false, err
 	}
 	return tools.Ended{Output: r.Output, Failure: r.Failure(name), CPU: r.Usage.CPU}, true, nil
+}
+
+// store are the runs of the process. The error is for a call that would start some, or reach some.
+func (c *childRuns) store() (*durable.Runs, error) {
+	if runs := c.runs.Load(); runs != nil {
+		return runs, nil
+	}
+	return nil, abi.Errorf(abi.CodeUnavailable, "this call is not durable, and its program works on no runs: call it with --durable, or through stile mcp or stile serve")
+}
+
+// StartRun implements [lifecycle.Runs].
+func (c *childRuns) StartRun(ctx context.Context, whose, key string, input []byte, prepare func() (lifecycle.Run, error)) (string, error) {
+	store, err := c.store()
+	if err != nil {
+		return "", err
+	}
+	return store.StartFor(ctx, whose, key, input, func() (durable.Spec, error) {
+		run, err := prepare()
+		if err != nil {
+			return durable.Spec{}, err
+		}
+		return c.of.specOf(ctx, run, input)
+	})
+}
+
+// AwaitRun implements [lifecycle.Runs].
+func (c *childRuns) AwaitRun(ctx context.Context, whose, id string) (bool, error) {
+	store, err := c.store()
+	if err != nil {
+		return false, err
+	}
+	return store.AwaitFor(ctx, whose, id)
+}
+
+// WaitRun implements [lifecycle.Runs].
+func (c *childRuns) WaitRun(ctx context.Context, whose, id string) error {
+	store, err := c.store()
+	if err != nil {
+		return err
+	}
+	return store.WaitFor(ctx, whose, id)
+}
+
+// RunEnded implements [lifecycle.Runs].
+func (c *childRuns) RunEnded(ctx context.Context, whose, id string) (tools.Ended, bool, error) {
+	store, err := c.store()
+	if err != nil {
+		return tools.Ended{}, false, err
+	}
+	r, ok, err := store.ResultFor(ctx, whose, id)
+	if err != nil || !ok {
+		return tools.Ended{}, false, err
+	}
+	t, _ := callOf(r.Info)
+	return tools.Ended{Output: r.Output, Failure: r.Failure(t.Tool)}, true, nil
+}
+
+// states are the states of runs as tools have them.
+var states = map[durable.State]runs.State{
+	durable.Ready: runs.Ready, durable.Running: runs.Running, durable.Asleep: runs.Asleep, durable.Done: runs.Done, durable.Failed: runs.Failed, durable.Cancelled: runs.Cancelled, durable.Parked: runs.Parked,
+}
+
+// RunStatus implements [lifecycle.Runs].
+func (c *childRuns) RunStatus(ctx context.Context, whose, id string) (s runs.Status, err error) {
+	store, err := c.store()
+	if err != nil {
+		return s, err
+	}
+	r, err := store.StatusFor(ctx, whose, id)
+	if err != nil {
+		return s, err
+	}
+	s = runs.Status{State: states[r.State], Since: uint64(r.Changed.UnixMilli()), Mailboxes: r.Mailboxes}
+	if !r.Wake.IsZero() {
+		s.Wakes = new(uint64(r.Wake.UnixMilli()))
+	}
+	if r.State == durable.Failed {
+		t, _ := callOf(r.Info)
+		s.Reason = new(r.Failure(t.Tool).Error())
+	}
+	if r.State == durable.Parked { // the reason is for people: it can say things about this machine
+		s.Reason = new("it waits for a person: stile runs show " + id + " says why")
+	}
+	return s, nil
+}
+
+// SignalRun implements [lifecycle.Runs].
+func (c *childRuns) SignalRun(ctx context.Context, whose, id, mailbox, from string, data []byte, key string) (bool, error) {
+	store, err := c.store()
+	if err != nil {
+		return false, err
+	}
+	if !c.signals.allow(whose, time.Now()) {
+		return false, abi.Errorf(abi.CodeExhausted, "limit reached: %d signals at once, and then one each %v; try again later", postBurst, postEvery)
+	}
+	return store.SignalFor(ctx, whose, id, mailbox, durable.Message{Data: data, Key: key, From: from})
+}
+
+// CancelRun implements [lifecycle.Runs].
+func (c *childRuns) CancelRun(ctx context.Context, whose, id string) error {
+	store, err := c.store()
+	if err != nil {
+		return err
+	}
+	return store.CancelFor(ctx, whose, id)
 }
 
 // authority is what a run of a command line may do, at the time at which it goes on.

@@ -185,6 +185,8 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 		}
 		if r.Parent != "" {
 			rows = append(rows, []string{"called by", r.Parent})
+		} else if by := starterOf(r.Info); by != "" {
+			rows = append(rows, []string{"started by", line("the tool "+by, 100)})
 		} else if r.Key != "" {
 			rows = append(rows, []string{"key", line(r.Key, 300)})
 		}

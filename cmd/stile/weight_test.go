@@ -15,7 +15,7 @@ import (
 // What this program may weigh: a little more than it does. A part that comes raises a number by what it states that it costs. What few
 // people need becomes a program of its own, like stile-bench.
 const (
-	mostBytes    = 58_400_000 // of bin/stile, as make builds it
+	mostBytes    = 58_600_000 // of bin/stile, as make builds it
 	mostPackages = 477        // linked, including those of the standard library
 )
 

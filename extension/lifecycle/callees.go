@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/runs"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
@@ -133,7 +134,10 @@ func (m *Manager) resolveTools(scope extension.Scope, manifest *extension.Manife
 		if len(g.Callees()) > tools.MaxCallees {
 			r.problems = append(r.problems, problem("", "narrower patterns", "these tools reach more than %d extensions", tools.MaxCallees))
 		}
-		r.bindings[i].Grant, r.tools[b.Name] = g, defined
+		r.bindings[i].Grant = g
+		if _, starts := g.(runs.Starts); !starts { // its object has no methods of tools
+			r.tools[b.Name] = defined
+		}
 		if size += len(calleesText(r.bindings[i : i+1])); size > maxCallees {
 			r.problems = append(r.problems, problem("", "narrower patterns", "what these tools may do takes more than %d KiB to write down", maxCallees>>10))
 		}
@@ -260,6 +264,9 @@ func (c collected) add(a *active, names ...string) {
 				may(callee, b.Name, b.Grant)
 			}
 			continue
+		}
+		if s, ok := g.(runs.Starts); ok { // what it may do with its own run, and that what it starts outlives it
+			may(callee, b.Name, s.Named())
 		}
 		for _, inner := range g.Callees() {
 			of := c.of(inner.Scope, inner.Extension)

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/runs"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/capability"
 	"github.com/stilehost/stile/extension"
@@ -45,11 +46,11 @@ type outgrown struct {
 // opens opens the binding for a release.
 type opens struct {
 	capability.ToolCaller
-	box *tools.Toolbox
+	opened abi.Capability
 }
 
 // Open implements [capability.Opener].
-func (o opens) Open(context.Context, *capability.Site) (abi.Capability, error) { return o.box, nil }
+func (o opens) Open(context.Context, *capability.Site) (abi.Capability, error) { return o.opened, nil }
 
 // withCalls returns the bindings of a release with those to other tools ready to open.
 func (m *Manager) withCalls(a *active, bindings []extension.Binding) []extension.Binding {
@@ -60,6 +61,10 @@ func (m *Manager) withCalls(a *active, bindings []extension.Binding) []extension
 			continue
 		}
 		c := m.newCalling(a, b.Name, g)
+		if _, starts := g.(runs.Starts); starts {
+			bindings[i].Grant = opens{g, &runs.Control{Starter: starting{c}}}
+			continue
+		}
 		options := tools.Options{Resolve: c.resolve, Finder: c}
 		if m.options.Runs != nil {
 			options.Durable = durably{c}
@@ -129,10 +134,22 @@ func (c *calling) callOf(ctx context.Context, name string, input []byte, env map
 	if err != nil {
 		return nil, call, err
 	}
+	p.callers = by.chain(c.binding)
 	return by, Call{
 		Viewer: by.call.Viewer, Tool: name, Input: input, By: by.call.By, Allowed: by.call.Allowed, pin: p,
 		Via: ViaTool + by.offer.release.scope.String() + "/" + extension.ToolName(by.offer.release.manifest.Name, by.offer.tool.Name),
 	}, nil
+}
+
+// chain are the calls that a call was made by, and the call itself, which makes another one with a binding.
+func (s *started) chain(binding string) (callers []RunCaller) {
+	if p := s.call.pin; p != nil {
+		callers = slices.Clip(p.callers)
+	}
+	r := s.offer.release
+	return append(callers, RunCaller{
+		Scope: r.scope, Extension: r.manifest.Name, Tool: extension.ToolName(r.manifest.Name, s.offer.tool.Name), Binding: binding, Release: r.id, Digest: r.digest,
+	})
 }
 
 // pinOf is what a call of a tool is bound to that resolve has found.
@@ -197,7 +214,7 @@ type pin struct {
 	*calling
 	scope     extension.Scope
 	extension string
-	callers   []RunCaller // of a durable call, the one that it was made by last
+	callers   []RunCaller // the call that this one was made by last
 }
 
 // by names the extension that calls.

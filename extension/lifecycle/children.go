@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/capabilities/runs"
 	"github.com/stilehost/stile/capabilities/tools"
 	"github.com/stilehost/stile/extension"
 	"github.com/stilehost/stile/host"
@@ -21,6 +22,22 @@ type Runs interface {
 	StartChild(ctx context.Context, input []byte, prepare func() (Run, error)) error
 	// TakeChild returns how the call ended that the operation with this number started. name is the tool's for its caller. It reports false if the call goes on.
 	TakeChild(ctx context.Context, name string, sequence uint64) (ended tools.Ended, ok bool, err error)
+	// StartRun starts a durable call for an extension, which whose names, and returns its id. key, if not empty, names it among those of the extension: one that is there is found.
+	// Otherwise prepare says what it is. An *[abi.Error] becomes that of the operation.
+	StartRun(ctx context.Context, whose, key string, input []byte, prepare func() (Run, error)) (id string, err error)
+	// AwaitRun has the durable call of whose operation ctx is get a message in [abi.RunMailbox] once a call has ended that StartRun returned. It reports true if that has ended
+	// or is not there any more.
+	AwaitRun(ctx context.Context, whose, id string) (over bool, err error)
+	// WaitRun waits for that.
+	WaitRun(ctx context.Context, whose, id string) error
+	// RunEnded returns how the call ended, as TakeChild. It reports false if it goes on. The error is an [abi.ErrNotFound] if it is not there.
+	RunEnded(ctx context.Context, whose, id string) (ended tools.Ended, ok bool, err error)
+	// RunStatus returns where the call is. Its errors are those of [runs.Starter].
+	RunStatus(ctx context.Context, whose, id string) (runs.Status, error)
+	// SignalRun delivers a message to the call. from is who sends it. Its errors are those of [runs.Starter].
+	SignalRun(ctx context.Context, whose, id, mailbox, from string, data []byte, key string) (delivered bool, err error)
+	// CancelRun asks for its end. Its errors are those of [runs.Starter].
+	CancelRun(ctx context.Context, whose, id string) error
 }
 
 // RunCaller is a call of an extension that calls another tool durably.
@@ -83,16 +100,9 @@ func (d durably) Take(ctx context.Context, tool string, sequence uint64) (tools.
 
 // prepareChild checks that a call could begin now, as calls of tools by others do.
 func (d durably) prepareChild(ctx context.Context, by *started, call Call) (run Run, err error) {
-	caller := by.offer.release
-	if p := by.call.pin; p != nil {
-		call.pin.callers = slices.Clone(p.callers)
-	}
-	if nesting := by.nesting(); len(call.pin.callers) >= nesting {
+	if nesting := by.nesting(); len(call.pin.callers) > nesting {
 		return run, &host.LimitError{Limit: "nesting", Value: strconv.Itoa(nesting)}
 	}
-	call.pin.callers = append(call.pin.callers, RunCaller{
-		Scope: caller.scope, Extension: caller.manifest.Name, Tool: extension.ToolName(caller.manifest.Name, by.offer.tool.Name), Binding: d.binding, Release: caller.id, Digest: caller.digest,
-	})
 	call.Limits = within(by.call.Limits)
 	if run, err = d.PrepareRun(ctx, call); err != nil {
 		return run, err

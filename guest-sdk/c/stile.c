@@ -2273,6 +2273,15 @@ bool stile_env_put_random(stile_env self, stile_string name, stile_random random
   return !result.failed;
 }
 
+_Static_assert(sizeof(stile_runs_state) == 1, "layout");
+_Static_assert(sizeof(stile_option_u64) == 16, "layout");
+_Static_assert(offsetof(stile_option_u64, value) == 8, "layout");
+_Static_assert(sizeof(stile_runs_status) == 56, "layout");
+_Static_assert(offsetof(stile_runs_status, state) == 0, "layout");
+_Static_assert(offsetof(stile_runs_status, since) == 8, "layout");
+_Static_assert(offsetof(stile_runs_status, wakes) == 16, "layout");
+_Static_assert(offsetof(stile_runs_status, mailboxes) == 32, "layout");
+_Static_assert(offsetof(stile_runs_status, reason) == 40, "layout");
 __attribute__((import_module("stile:capability/runs@0.1.0"), import_name("[resource-drop]control")))
 extern void stile_import_90(uint32_t);
 void stile_runs_control_drop(stile_runs_control self) { stile_import_90(self.handle); }
@@ -2337,8 +2346,149 @@ bool stile_runs_control_recover(stile_runs_control self, stile_option_string *ou
   return !result.failed;
 }
 
+__attribute__((import_module("stile:capability/runs@0.1.0"), import_name("[method]control.start")))
+extern void stile_import_96(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+bool stile_runs_control_start(stile_runs_control self, stile_string tool, stile_string input, const stile_string *key, stile_string *out, stile_error *error) {
+  uint32_t f0 = 0;
+  uint32_t f1 = 0;
+  uint32_t f2 = 0;
+  uint32_t f3 = 0;
+  uint32_t f4 = 0;
+  uint32_t f5 = 0;
+  uint32_t f6 = 0;
+  uint32_t f7 = 0;
+  uint32_t f8 = 0;
+  f0 = self.handle;
+  f1 = (uint32_t)(uintptr_t)tool.data;
+  f2 = tool.len;
+  f3 = (uint32_t)(uintptr_t)input.data;
+  f4 = input.len;
+  if (key) {
+  f5 = 1;
+  f6 = (uint32_t)(uintptr_t)(*key).data;
+  f7 = (*key).len;
+  }
+  struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
+  _Static_assert(sizeof result == 48, "layout");
+  f8 = (uint32_t)(uintptr_t)&result;
+  stile_import_96(f0, f1, f2, f3, f4, f5, f6, f7, f8);
+  if (result.failed && error) *error = result.value.error;
+  if (!result.failed) *out = result.value.ok;
+  return !result.failed;
+}
+
+__attribute__((import_module("stile:capability/runs@0.1.0"), import_name("[method]control.ended")))
+extern void stile_import_97(uint32_t, uint32_t, uint32_t, uint32_t);
+bool stile_runs_control_ended(stile_runs_control self, stile_string run, stile_pollable *out, stile_error *error) {
+  uint32_t f0 = 0;
+  uint32_t f1 = 0;
+  uint32_t f2 = 0;
+  uint32_t f3 = 0;
+  f0 = self.handle;
+  f1 = (uint32_t)(uintptr_t)run.data;
+  f2 = run.len;
+  struct { bool failed; union { stile_pollable ok; stile_error error; } value; } result;
+  _Static_assert(sizeof result == 48, "layout");
+  f3 = (uint32_t)(uintptr_t)&result;
+  stile_import_97(f0, f1, f2, f3);
+  if (result.failed && error) *error = result.value.error;
+  if (!result.failed) *out = result.value.ok;
+  return !result.failed;
+}
+
+__attribute__((import_module("stile:capability/runs@0.1.0"), import_name("[method]control.outcome")))
+extern void stile_import_98(uint32_t, uint32_t, uint32_t, uint32_t);
+bool stile_runs_control_outcome(stile_runs_control self, stile_string run, stile_string *out, stile_error *error) {
+  uint32_t f0 = 0;
+  uint32_t f1 = 0;
+  uint32_t f2 = 0;
+  uint32_t f3 = 0;
+  f0 = self.handle;
+  f1 = (uint32_t)(uintptr_t)run.data;
+  f2 = run.len;
+  struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
+  _Static_assert(sizeof result == 48, "layout");
+  f3 = (uint32_t)(uintptr_t)&result;
+  stile_import_98(f0, f1, f2, f3);
+  if (result.failed && error) *error = result.value.error;
+  if (!result.failed) *out = result.value.ok;
+  return !result.failed;
+}
+
+__attribute__((import_module("stile:capability/runs@0.1.0"), import_name("[method]control.status")))
+extern void stile_import_99(uint32_t, uint32_t, uint32_t, uint32_t);
+bool stile_runs_control_status(stile_runs_control self, stile_string run, stile_runs_status *out, stile_error *error) {
+  uint32_t f0 = 0;
+  uint32_t f1 = 0;
+  uint32_t f2 = 0;
+  uint32_t f3 = 0;
+  f0 = self.handle;
+  f1 = (uint32_t)(uintptr_t)run.data;
+  f2 = run.len;
+  struct { bool failed; union { stile_runs_status ok; stile_error error; } value; } result;
+  _Static_assert(sizeof result == 64, "layout");
+  f3 = (uint32_t)(uintptr_t)&result;
+  stile_import_99(f0, f1, f2, f3);
+  if (result.failed && error) *error = result.value.error;
+  if (!result.failed) *out = result.value.ok;
+  return !result.failed;
+}
+
+__attribute__((import_module("stile:capability/runs@0.1.0"), import_name("[method]control.signal")))
+extern void stile_import_100(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+bool stile_runs_control_signal(stile_runs_control self, stile_string run, stile_string mailbox, stile_string data, const stile_string *key, bool *out, stile_error *error) {
+  uint32_t f0 = 0;
+  uint32_t f1 = 0;
+  uint32_t f2 = 0;
+  uint32_t f3 = 0;
+  uint32_t f4 = 0;
+  uint32_t f5 = 0;
+  uint32_t f6 = 0;
+  uint32_t f7 = 0;
+  uint32_t f8 = 0;
+  uint32_t f9 = 0;
+  uint32_t f10 = 0;
+  f0 = self.handle;
+  f1 = (uint32_t)(uintptr_t)run.data;
+  f2 = run.len;
+  f3 = (uint32_t)(uintptr_t)mailbox.data;
+  f4 = mailbox.len;
+  f5 = (uint32_t)(uintptr_t)data.data;
+  f6 = data.len;
+  if (key) {
+  f7 = 1;
+  f8 = (uint32_t)(uintptr_t)(*key).data;
+  f9 = (*key).len;
+  }
+  struct { bool failed; union { bool ok; stile_error error; } value; } result;
+  _Static_assert(sizeof result == 48, "layout");
+  f10 = (uint32_t)(uintptr_t)&result;
+  stile_import_100(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10);
+  if (result.failed && error) *error = result.value.error;
+  if (!result.failed) *out = result.value.ok;
+  return !result.failed;
+}
+
+__attribute__((import_module("stile:capability/runs@0.1.0"), import_name("[method]control.cancel")))
+extern void stile_import_101(uint32_t, uint32_t, uint32_t, uint32_t);
+bool stile_runs_control_cancel(stile_runs_control self, stile_string run, stile_error *error) {
+  uint32_t f0 = 0;
+  uint32_t f1 = 0;
+  uint32_t f2 = 0;
+  uint32_t f3 = 0;
+  f0 = self.handle;
+  f1 = (uint32_t)(uintptr_t)run.data;
+  f2 = run.len;
+  struct { bool failed; union { stile_error error; } value; } result;
+  _Static_assert(sizeof result == 48, "layout");
+  f3 = (uint32_t)(uintptr_t)&result;
+  stile_import_101(f0, f1, f2, f3);
+  if (result.failed && error) *error = result.value.error;
+  return !result.failed;
+}
+
 __attribute__((import_module("stile:capability/runs@0.1.0"), import_name("get")))
-extern void stile_import_96(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_102(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_runs(stile_env self, stile_string name, stile_runs_control *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2350,14 +2500,14 @@ bool stile_env_runs(stile_env self, stile_string name, stile_runs_control *out, 
   struct { bool failed; union { stile_runs_control ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_96(f0, f1, f2, f3);
+  stile_import_102(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/runs@0.1.0"), import_name("put")))
-extern void stile_import_97(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_103(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_runs(stile_env self, stile_string name, stile_runs_control control, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2371,7 +2521,7 @@ bool stile_env_put_runs(stile_env self, stile_string name, stile_runs_control co
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_97(f0, f1, f2, f3, f4);
+  stile_import_103(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -2429,11 +2579,11 @@ _Static_assert(offsetof(stile_workspace_snapshot, taken) == 8, "layout");
 _Static_assert(offsetof(stile_workspace_snapshot, files) == 16, "layout");
 _Static_assert(offsetof(stile_workspace_snapshot, bytes) == 24, "layout");
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[resource-drop]directory")))
-extern void stile_import_98(uint32_t);
-void stile_workspace_directory_drop(stile_workspace_directory self) { stile_import_98(self.handle); }
+extern void stile_import_104(uint32_t);
+void stile_workspace_directory_drop(stile_workspace_directory self) { stile_import_104(self.handle); }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read")))
-extern void stile_import_99(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_105(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_read(stile_workspace_directory self, stile_string path, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2445,14 +2595,14 @@ bool stile_workspace_directory_read(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_99(f0, f1, f2, f3);
+  stile_import_105(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-with-digest")))
-extern void stile_import_100(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
+extern void stile_import_106(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
 bool stile_workspace_directory_read_with_digest(stile_workspace_directory self, stile_string path, uint64_t max, stile_workspace_whole *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2466,14 +2616,14 @@ bool stile_workspace_directory_read_with_digest(stile_workspace_directory self, 
   struct { bool failed; union { stile_workspace_whole ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_100(f0, f1, f2, f3, f4);
+  stile_import_106(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-lines")))
-extern void stile_import_101(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_107(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_read_lines(stile_workspace_directory self, stile_string path, uint32_t from, const uint32_t *to, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2493,14 +2643,14 @@ bool stile_workspace_directory_read_lines(stile_workspace_directory self, stile_
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f6 = (uint32_t)(uintptr_t)&result;
-  stile_import_101(f0, f1, f2, f3, f4, f5, f6);
+  stile_import_107(f0, f1, f2, f3, f4, f5, f6);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-bytes")))
-extern void stile_import_102(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t, uint32_t);
+extern void stile_import_108(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t, uint32_t);
 bool stile_workspace_directory_read_bytes(stile_workspace_directory self, stile_string path, uint64_t offset, uint32_t length, stile_bytes *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2516,14 +2666,14 @@ bool stile_workspace_directory_read_bytes(stile_workspace_directory self, stile_
   struct { bool failed; union { stile_bytes ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_102(f0, f1, f2, f3, f4, f5);
+  stile_import_108(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-blob")))
-extern void stile_import_103(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_109(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_read_blob(stile_workspace_directory self, stile_string path, stile_blob *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2535,14 +2685,14 @@ bool stile_workspace_directory_read_blob(stile_workspace_directory self, stile_s
   struct { bool failed; union { stile_blob ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_103(f0, f1, f2, f3);
+  stile_import_109(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.write")))
-extern void stile_import_104(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_110(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_write(stile_workspace_directory self, stile_string path, stile_string text, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2558,13 +2708,13 @@ bool stile_workspace_directory_write(stile_workspace_directory self, stile_strin
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_104(f0, f1, f2, f3, f4, f5);
+  stile_import_110(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.write-bytes")))
-extern void stile_import_105(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_111(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_write_bytes(stile_workspace_directory self, stile_string path, stile_bytes bytes, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2580,13 +2730,13 @@ bool stile_workspace_directory_write_bytes(stile_workspace_directory self, stile
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_105(f0, f1, f2, f3, f4, f5);
+  stile_import_111(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.write-blob")))
-extern void stile_import_106(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_112(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_write_blob(stile_workspace_directory self, stile_string path, stile_blob source, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2600,13 +2750,13 @@ bool stile_workspace_directory_write_blob(stile_workspace_directory self, stile_
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_106(f0, f1, f2, f3, f4);
+  stile_import_112(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.replace")))
-extern void stile_import_107(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_113(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_replace(stile_workspace_directory self, stile_string path, stile_string text, const stile_string *digest, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2630,14 +2780,14 @@ bool stile_workspace_directory_replace(stile_workspace_directory self, stile_str
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f8 = (uint32_t)(uintptr_t)&result;
-  stile_import_107(f0, f1, f2, f3, f4, f5, f6, f7, f8);
+  stile_import_113(f0, f1, f2, f3, f4, f5, f6, f7, f8);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.append")))
-extern void stile_import_108(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_114(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_append(stile_workspace_directory self, stile_string path, stile_string text, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2653,13 +2803,13 @@ bool stile_workspace_directory_append(stile_workspace_directory self, stile_stri
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_108(f0, f1, f2, f3, f4, f5);
+  stile_import_114(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.append-bytes")))
-extern void stile_import_109(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_115(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_append_bytes(stile_workspace_directory self, stile_string path, stile_bytes bytes, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2675,7 +2825,7 @@ bool stile_workspace_directory_append_bytes(stile_workspace_directory self, stil
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_109(f0, f1, f2, f3, f4, f5);
+  stile_import_115(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -2684,7 +2834,7 @@ _Static_assert(sizeof(stile_list_workspace_replacement) == 8, "layout");
 _Static_assert(offsetof(stile_list_workspace_replacement, len) == 4, "layout");
 _Static_assert(sizeof(stile_workspace_replacement) == 16, "layout");
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.edit")))
-extern void stile_import_110(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_116(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_edit(stile_workspace_directory self, stile_string path, stile_list_workspace_replacement replacements, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2700,13 +2850,13 @@ bool stile_workspace_directory_edit(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_110(f0, f1, f2, f3, f4, f5);
+  stile_import_116(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.list")))
-extern void stile_import_111(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_117(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_list(stile_workspace_directory self, stile_string path, uint32_t limit, const stile_string *cursor, stile_workspace_page *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2728,14 +2878,14 @@ bool stile_workspace_directory_list(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_workspace_page ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f7 = (uint32_t)(uintptr_t)&result;
-  stile_import_111(f0, f1, f2, f3, f4, f5, f6, f7);
+  stile_import_117(f0, f1, f2, f3, f4, f5, f6, f7);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.find")))
-extern void stile_import_112(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_118(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_find(stile_workspace_directory self, stile_string glob, uint32_t limit, const stile_string *cursor, stile_workspace_found *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2757,14 +2907,14 @@ bool stile_workspace_directory_find(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_workspace_found ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f7 = (uint32_t)(uintptr_t)&result;
-  stile_import_112(f0, f1, f2, f3, f4, f5, f6, f7);
+  stile_import_118(f0, f1, f2, f3, f4, f5, f6, f7);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.grep")))
-extern void stile_import_113(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_119(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_grep(stile_workspace_directory self, stile_string pattern, const stile_workspace_search *search, uint32_t limit, const stile_string *cursor, stile_workspace_matches *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2796,14 +2946,14 @@ bool stile_workspace_directory_grep(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_workspace_matches ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f12 = (uint32_t)(uintptr_t)&result;
-  stile_import_113(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12);
+  stile_import_119(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.diff")))
-extern void stile_import_114(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_120(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_diff(stile_workspace_directory self, stile_string before, stile_string after, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2819,14 +2969,14 @@ bool stile_workspace_directory_diff(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_114(f0, f1, f2, f3, f4, f5);
+  stile_import_120(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.diff-revision")))
-extern void stile_import_115(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
+extern void stile_import_121(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
 bool stile_workspace_directory_diff_revision(stile_workspace_directory self, stile_string path, uint64_t revision, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2840,14 +2990,14 @@ bool stile_workspace_directory_diff_revision(stile_workspace_directory self, sti
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_115(f0, f1, f2, f3, f4);
+  stile_import_121(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.stat")))
-extern void stile_import_116(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_122(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_stat(stile_workspace_directory self, stile_string path, stile_workspace_status *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2859,14 +3009,14 @@ bool stile_workspace_directory_stat(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_workspace_status ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_116(f0, f1, f2, f3);
+  stile_import_122(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.set-mode")))
-extern void stile_import_117(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_123(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_set_mode(stile_workspace_directory self, stile_string path, uint32_t mode, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2880,13 +3030,13 @@ bool stile_workspace_directory_set_mode(stile_workspace_directory self, stile_st
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_117(f0, f1, f2, f3, f4);
+  stile_import_123(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.make-link")))
-extern void stile_import_118(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_124(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_make_link(stile_workspace_directory self, stile_string path, stile_string target, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2902,13 +3052,13 @@ bool stile_workspace_directory_make_link(stile_workspace_directory self, stile_s
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_118(f0, f1, f2, f3, f4, f5);
+  stile_import_124(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-link")))
-extern void stile_import_119(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_125(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_read_link(stile_workspace_directory self, stile_string path, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2920,14 +3070,14 @@ bool stile_workspace_directory_read_link(stile_workspace_directory self, stile_s
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_119(f0, f1, f2, f3);
+  stile_import_125(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.make-directory")))
-extern void stile_import_120(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_126(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_make_directory(stile_workspace_directory self, stile_string path, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2939,13 +3089,13 @@ bool stile_workspace_directory_make_directory(stile_workspace_directory self, st
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_120(f0, f1, f2, f3);
+  stile_import_126(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.move")))
-extern void stile_import_121(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_127(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_move(stile_workspace_directory self, stile_string source, stile_string target, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2961,13 +3111,13 @@ bool stile_workspace_directory_move(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_121(f0, f1, f2, f3, f4, f5);
+  stile_import_127(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.copy")))
-extern void stile_import_122(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_128(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_copy(stile_workspace_directory self, stile_string source, stile_string target, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -2983,13 +3133,13 @@ bool stile_workspace_directory_copy(stile_workspace_directory self, stile_string
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_122(f0, f1, f2, f3, f4, f5);
+  stile_import_128(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.remove")))
-extern void stile_import_123(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_129(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_remove(stile_workspace_directory self, stile_string path, bool recursive, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3003,7 +3153,7 @@ bool stile_workspace_directory_remove(stile_workspace_directory self, stile_stri
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_123(f0, f1, f2, f3, f4);
+  stile_import_129(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -3012,7 +3162,7 @@ _Static_assert(sizeof(stile_list_workspace_revision) == 8, "layout");
 _Static_assert(offsetof(stile_list_workspace_revision, len) == 4, "layout");
 _Static_assert(sizeof(stile_workspace_revision) == 24, "layout");
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.history")))
-extern void stile_import_124(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_130(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_history(stile_workspace_directory self, stile_string path, stile_list_workspace_revision *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3024,14 +3174,14 @@ bool stile_workspace_directory_history(stile_workspace_directory self, stile_str
   struct { bool failed; union { stile_list_workspace_revision ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_124(f0, f1, f2, f3);
+  stile_import_130(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-revision")))
-extern void stile_import_125(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
+extern void stile_import_131(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
 bool stile_workspace_directory_read_revision(stile_workspace_directory self, stile_string path, uint64_t revision, stile_blob *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3045,14 +3195,14 @@ bool stile_workspace_directory_read_revision(stile_workspace_directory self, sti
   struct { bool failed; union { stile_blob ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_125(f0, f1, f2, f3, f4);
+  stile_import_131(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.restore")))
-extern void stile_import_126(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
+extern void stile_import_132(uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
 bool stile_workspace_directory_restore(stile_workspace_directory self, stile_string path, uint64_t revision, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3066,13 +3216,13 @@ bool stile_workspace_directory_restore(stile_workspace_directory self, stile_str
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_126(f0, f1, f2, f3, f4);
+  stile_import_132(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.snapshot")))
-extern void stile_import_127(uint32_t, uint32_t);
+extern void stile_import_133(uint32_t, uint32_t);
 bool stile_workspace_directory_snapshot(stile_workspace_directory self, uint64_t *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3080,7 +3230,7 @@ bool stile_workspace_directory_snapshot(stile_workspace_directory self, uint64_t
   struct { bool failed; union { uint64_t ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_127(f0, f1);
+  stile_import_133(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
@@ -3090,7 +3240,7 @@ _Static_assert(sizeof(stile_list_workspace_snapshot) == 8, "layout");
 _Static_assert(offsetof(stile_list_workspace_snapshot, len) == 4, "layout");
 _Static_assert(sizeof(stile_workspace_snapshot) == 32, "layout");
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.snapshots")))
-extern void stile_import_128(uint32_t, uint32_t);
+extern void stile_import_134(uint32_t, uint32_t);
 bool stile_workspace_directory_snapshots(stile_workspace_directory self, stile_list_workspace_snapshot *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3098,14 +3248,14 @@ bool stile_workspace_directory_snapshots(stile_workspace_directory self, stile_l
   struct { bool failed; union { stile_list_workspace_snapshot ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_128(f0, f1);
+  stile_import_134(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.restore-snapshot")))
-extern void stile_import_129(uint32_t, uint64_t, uint32_t);
+extern void stile_import_135(uint32_t, uint64_t, uint32_t);
 bool stile_workspace_directory_restore_snapshot(stile_workspace_directory self, uint64_t id, stile_error *error) {
   uint32_t f0 = 0;
   uint64_t f1 = 0;
@@ -3115,13 +3265,13 @@ bool stile_workspace_directory_restore_snapshot(stile_workspace_directory self, 
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f2 = (uint32_t)(uintptr_t)&result;
-  stile_import_129(f0, f1, f2);
+  stile_import_135(f0, f1, f2);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.remove-snapshot")))
-extern void stile_import_130(uint32_t, uint64_t, uint32_t);
+extern void stile_import_136(uint32_t, uint64_t, uint32_t);
 bool stile_workspace_directory_remove_snapshot(stile_workspace_directory self, uint64_t id, stile_error *error) {
   uint32_t f0 = 0;
   uint64_t f1 = 0;
@@ -3131,13 +3281,13 @@ bool stile_workspace_directory_remove_snapshot(stile_workspace_directory self, u
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f2 = (uint32_t)(uintptr_t)&result;
-  stile_import_130(f0, f1, f2);
+  stile_import_136(f0, f1, f2);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.subdirectory")))
-extern void stile_import_131(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_137(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_workspace_directory_subdirectory(stile_workspace_directory self, stile_string path, stile_workspace_directory *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3149,14 +3299,14 @@ bool stile_workspace_directory_subdirectory(stile_workspace_directory self, stil
   struct { bool failed; union { stile_workspace_directory ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_131(f0, f1, f2, f3);
+  stile_import_137(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("[method]directory.read-only")))
-extern void stile_import_132(uint32_t, uint32_t);
+extern void stile_import_138(uint32_t, uint32_t);
 bool stile_workspace_directory_read_only(stile_workspace_directory self, stile_workspace_directory *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3164,14 +3314,14 @@ bool stile_workspace_directory_read_only(stile_workspace_directory self, stile_w
   struct { bool failed; union { stile_workspace_directory ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_132(f0, f1);
+  stile_import_138(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("get")))
-extern void stile_import_133(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_139(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_workspace(stile_env self, stile_string name, stile_workspace_directory *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3183,14 +3333,14 @@ bool stile_env_workspace(stile_env self, stile_string name, stile_workspace_dire
   struct { bool failed; union { stile_workspace_directory ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_133(f0, f1, f2, f3);
+  stile_import_139(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/workspace@0.1.0"), import_name("put")))
-extern void stile_import_134(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_140(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_workspace(stile_env self, stile_string name, stile_workspace_directory directory, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3204,7 +3354,7 @@ bool stile_env_put_workspace(stile_env self, stile_string name, stile_workspace_
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_134(f0, f1, f2, f3, f4);
+  stile_import_140(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -3249,19 +3399,19 @@ _Static_assert(offsetof(stile_sandbox_changes, conflicts) == 24, "layout");
 _Static_assert(offsetof(stile_sandbox_changes, skipped) == 32, "layout");
 _Static_assert(offsetof(stile_sandbox_changes, omitted) == 40, "layout");
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[resource-drop]container")))
-extern void stile_import_135(uint32_t);
-void stile_sandbox_container_drop(stile_sandbox_container self) { stile_import_135(self.handle); }
+extern void stile_import_141(uint32_t);
+void stile_sandbox_container_drop(stile_sandbox_container self) { stile_import_141(self.handle); }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[resource-drop]process")))
-extern void stile_import_136(uint32_t);
-void stile_sandbox_process_drop(stile_sandbox_process self) { stile_import_136(self.handle); }
+extern void stile_import_142(uint32_t);
+void stile_sandbox_process_drop(stile_sandbox_process self) { stile_import_142(self.handle); }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[resource-drop]transfer")))
-extern void stile_import_137(uint32_t);
-void stile_sandbox_transfer_drop(stile_sandbox_transfer self) { stile_import_137(self.handle); }
+extern void stile_import_143(uint32_t);
+void stile_sandbox_transfer_drop(stile_sandbox_transfer self) { stile_import_143(self.handle); }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]container.start")))
-extern void stile_import_138(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_144(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_sandbox_container_start(stile_sandbox_container self, const stile_sandbox_command *command, stile_sandbox_process *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3300,14 +3450,14 @@ bool stile_sandbox_container_start(stile_sandbox_container self, const stile_san
   struct { bool failed; union { stile_sandbox_process ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f12 = (uint32_t)(uintptr_t)&result;
-  stile_import_138(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12);
+  stile_import_144(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]container.push")))
-extern void stile_import_139(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_145(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_sandbox_container_push(stile_sandbox_container self, stile_workspace_directory directory, stile_string to, stile_sandbox_transfer *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3321,14 +3471,14 @@ bool stile_sandbox_container_push(stile_sandbox_container self, stile_workspace_
   struct { bool failed; union { stile_sandbox_transfer ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_139(f0, f1, f2, f3, f4);
+  stile_import_145(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]container.pull")))
-extern void stile_import_140(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_146(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_sandbox_container_pull(stile_sandbox_container self, stile_workspace_directory directory, stile_string from, stile_sandbox_transfer *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3342,14 +3492,14 @@ bool stile_sandbox_container_pull(stile_sandbox_container self, stile_workspace_
   struct { bool failed; union { stile_sandbox_transfer ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_140(f0, f1, f2, f3, f4);
+  stile_import_146(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]container.limits")))
-extern void stile_import_141(uint32_t, uint32_t);
+extern void stile_import_147(uint32_t, uint32_t);
 bool stile_sandbox_container_limits(stile_sandbox_container self, stile_list_sandbox_note *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3357,14 +3507,14 @@ bool stile_sandbox_container_limits(stile_sandbox_container self, stile_list_san
   struct { bool failed; union { stile_list_sandbox_note ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_141(f0, f1);
+  stile_import_147(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]process.subscribe")))
-extern uint32_t stile_import_142(uint32_t, uint32_t, uint64_t);
+extern uint32_t stile_import_148(uint32_t, uint32_t, uint64_t);
 stile_pollable stile_sandbox_process_subscribe(stile_sandbox_process self, const stile_sandbox_stage *stage) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3376,13 +3526,13 @@ stile_pollable stile_sandbox_process_subscribe(stile_sandbox_process self, const
   f2 = (uint64_t)(*stage).value.output;
   break;
   }
-  return (stile_pollable){stile_import_142(f0, f1, f2)};
+  return (stile_pollable){stile_import_148(f0, f1, f2)};
 }
 
 _Static_assert(sizeof(stile_option_sandbox_part) == 32, "layout");
 _Static_assert(offsetof(stile_option_sandbox_part, value) == 8, "layout");
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]process.read")))
-extern void stile_import_143(uint32_t, uint64_t, uint32_t);
+extern void stile_import_149(uint32_t, uint64_t, uint32_t);
 bool stile_sandbox_process_read(stile_sandbox_process self, uint64_t offset, stile_option_sandbox_part *out, stile_error *error) {
   uint32_t f0 = 0;
   uint64_t f1 = 0;
@@ -3392,14 +3542,14 @@ bool stile_sandbox_process_read(stile_sandbox_process self, uint64_t offset, sti
   struct { bool failed; union { stile_option_sandbox_part ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f2 = (uint32_t)(uintptr_t)&result;
-  stile_import_143(f0, f1, f2);
+  stile_import_149(f0, f1, f2);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]process.take")))
-extern void stile_import_144(uint32_t, uint32_t);
+extern void stile_import_150(uint32_t, uint32_t);
 bool stile_sandbox_process_take(stile_sandbox_process self, stile_sandbox_exit *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3407,30 +3557,30 @@ bool stile_sandbox_process_take(stile_sandbox_process self, stile_sandbox_exit *
   struct { bool failed; union { stile_sandbox_exit ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_144(f0, f1);
+  stile_import_150(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]process.stop")))
-extern void stile_import_145(uint32_t);
+extern void stile_import_151(uint32_t);
 void stile_sandbox_process_stop(stile_sandbox_process self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  stile_import_145(f0);
+  stile_import_151(f0);
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]transfer.subscribe")))
-extern uint32_t stile_import_146(uint32_t);
+extern uint32_t stile_import_152(uint32_t);
 stile_pollable stile_sandbox_transfer_subscribe(stile_sandbox_transfer self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  return (stile_pollable){stile_import_146(f0)};
+  return (stile_pollable){stile_import_152(f0)};
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("[method]transfer.take")))
-extern void stile_import_147(uint32_t, uint32_t);
+extern void stile_import_153(uint32_t, uint32_t);
 bool stile_sandbox_transfer_take(stile_sandbox_transfer self, stile_sandbox_changes *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3438,14 +3588,14 @@ bool stile_sandbox_transfer_take(stile_sandbox_transfer self, stile_sandbox_chan
   struct { bool failed; union { stile_sandbox_changes ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 56, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_147(f0, f1);
+  stile_import_153(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("get")))
-extern void stile_import_148(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_154(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_sandbox(stile_env self, stile_string name, stile_sandbox_container *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3457,14 +3607,14 @@ bool stile_env_sandbox(stile_env self, stile_string name, stile_sandbox_containe
   struct { bool failed; union { stile_sandbox_container ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_148(f0, f1, f2, f3);
+  stile_import_154(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/sandbox@0.1.0"), import_name("put")))
-extern void stile_import_149(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_155(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_sandbox(stile_env self, stile_string name, stile_sandbox_container container, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3478,7 +3628,7 @@ bool stile_env_put_sandbox(stile_env self, stile_string name, stile_sandbox_cont
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_149(f0, f1, f2, f3, f4);
+  stile_import_155(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -3488,17 +3638,15 @@ _Static_assert(offsetof(stile_signals_message, data) == 0, "layout");
 _Static_assert(offsetof(stile_signals_message, from) == 8, "layout");
 _Static_assert(offsetof(stile_signals_message, received) == 16, "layout");
 __attribute__((import_module("stile:capability/signals@0.1.0"), import_name("[resource-drop]mailboxes")))
-extern void stile_import_150(uint32_t);
-void stile_signals_mailboxes_drop(stile_signals_mailboxes self) { stile_import_150(self.handle); }
+extern void stile_import_156(uint32_t);
+void stile_signals_mailboxes_drop(stile_signals_mailboxes self) { stile_import_156(self.handle); }
 
 __attribute__((import_module("stile:capability/signals@0.1.0"), import_name("[resource-drop]pending")))
-extern void stile_import_151(uint32_t);
-void stile_signals_pending_drop(stile_signals_pending self) { stile_import_151(self.handle); }
+extern void stile_import_157(uint32_t);
+void stile_signals_pending_drop(stile_signals_pending self) { stile_import_157(self.handle); }
 
-_Static_assert(sizeof(stile_option_u64) == 16, "layout");
-_Static_assert(offsetof(stile_option_u64, value) == 8, "layout");
 __attribute__((import_module("stile:capability/signals@0.1.0"), import_name("[method]mailboxes.receive")))
-extern void stile_import_152(uint32_t, uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
+extern void stile_import_158(uint32_t, uint32_t, uint32_t, uint32_t, uint64_t, uint32_t);
 bool stile_signals_mailboxes_receive(stile_signals_mailboxes self, stile_string mailbox, const uint64_t *milliseconds, stile_signals_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3516,14 +3664,14 @@ bool stile_signals_mailboxes_receive(stile_signals_mailboxes self, stile_string 
   struct { bool failed; union { stile_signals_pending ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f5 = (uint32_t)(uintptr_t)&result;
-  stile_import_152(f0, f1, f2, f3, f4, f5);
+  stile_import_158(f0, f1, f2, f3, f4, f5);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/signals@0.1.0"), import_name("[method]mailboxes.url")))
-extern void stile_import_153(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_159(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_signals_mailboxes_url(stile_signals_mailboxes self, stile_string mailbox, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3535,24 +3683,24 @@ bool stile_signals_mailboxes_url(stile_signals_mailboxes self, stile_string mail
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_153(f0, f1, f2, f3);
+  stile_import_159(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/signals@0.1.0"), import_name("[method]pending.subscribe")))
-extern uint32_t stile_import_154(uint32_t);
+extern uint32_t stile_import_160(uint32_t);
 stile_pollable stile_signals_pending_subscribe(stile_signals_pending self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  return (stile_pollable){stile_import_154(f0)};
+  return (stile_pollable){stile_import_160(f0)};
 }
 
 _Static_assert(sizeof(stile_option_signals_message) == 32, "layout");
 _Static_assert(offsetof(stile_option_signals_message, value) == 8, "layout");
 __attribute__((import_module("stile:capability/signals@0.1.0"), import_name("[method]pending.take")))
-extern void stile_import_155(uint32_t, uint32_t);
+extern void stile_import_161(uint32_t, uint32_t);
 bool stile_signals_pending_take(stile_signals_pending self, stile_option_signals_message *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3560,14 +3708,14 @@ bool stile_signals_pending_take(stile_signals_pending self, stile_option_signals
   struct { bool failed; union { stile_option_signals_message ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_155(f0, f1);
+  stile_import_161(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/signals@0.1.0"), import_name("get")))
-extern void stile_import_156(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_162(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_signals(stile_env self, stile_string name, stile_signals_mailboxes *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3579,14 +3727,14 @@ bool stile_env_signals(stile_env self, stile_string name, stile_signals_mailboxe
   struct { bool failed; union { stile_signals_mailboxes ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_156(f0, f1, f2, f3);
+  stile_import_162(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/signals@0.1.0"), import_name("put")))
-extern void stile_import_157(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_163(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_signals(stile_env self, stile_string name, stile_signals_mailboxes mailboxes, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3600,7 +3748,7 @@ bool stile_env_put_signals(stile_env self, stile_string name, stile_signals_mail
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_157(f0, f1, f2, f3, f4);
+  stile_import_163(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }
@@ -3610,18 +3758,18 @@ _Static_assert(offsetof(stile_tools_description, name) == 0, "layout");
 _Static_assert(offsetof(stile_tools_description, description) == 8, "layout");
 _Static_assert(offsetof(stile_tools_description, input_schema) == 16, "layout");
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[resource-drop]toolbox")))
-extern void stile_import_158(uint32_t);
-void stile_tools_toolbox_drop(stile_tools_toolbox self) { stile_import_158(self.handle); }
+extern void stile_import_164(uint32_t);
+void stile_tools_toolbox_drop(stile_tools_toolbox self) { stile_import_164(self.handle); }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[resource-drop]pending")))
-extern void stile_import_159(uint32_t);
-void stile_tools_pending_drop(stile_tools_pending self) { stile_import_159(self.handle); }
+extern void stile_import_165(uint32_t);
+void stile_tools_pending_drop(stile_tools_pending self) { stile_import_165(self.handle); }
 
 _Static_assert(sizeof(stile_list_tools_description) == 8, "layout");
 _Static_assert(offsetof(stile_list_tools_description, len) == 4, "layout");
 _Static_assert(sizeof(stile_tools_description) == 24, "layout");
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]toolbox.search")))
-extern void stile_import_160(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_166(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 stile_list_tools_description stile_tools_toolbox_search(stile_tools_toolbox self, stile_string query, uint32_t limit) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3635,12 +3783,12 @@ stile_list_tools_description stile_tools_toolbox_search(stile_tools_toolbox self
   stile_list_tools_description result;
   _Static_assert(sizeof result == 8, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_160(f0, f1, f2, f3, f4);
+  stile_import_166(f0, f1, f2, f3, f4);
   return result;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]toolbox.describe")))
-extern void stile_import_161(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_167(uint32_t, uint32_t, uint32_t, uint32_t);
 stile_string stile_tools_toolbox_describe(stile_tools_toolbox self, stile_list_string names) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3652,12 +3800,12 @@ stile_string stile_tools_toolbox_describe(stile_tools_toolbox self, stile_list_s
   stile_string result;
   _Static_assert(sizeof result == 8, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_161(f0, f1, f2, f3);
+  stile_import_167(f0, f1, f2, f3);
   return result;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]toolbox.start")))
-extern void stile_import_162(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_168(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_tools_toolbox_start(stile_tools_toolbox self, stile_string tool, stile_string input, stile_env env, stile_tools_pending *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3675,22 +3823,22 @@ bool stile_tools_toolbox_start(stile_tools_toolbox self, stile_string tool, stil
   struct { bool failed; union { stile_tools_pending ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f6 = (uint32_t)(uintptr_t)&result;
-  stile_import_162(f0, f1, f2, f3, f4, f5, f6);
+  stile_import_168(f0, f1, f2, f3, f4, f5, f6);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]pending.subscribe")))
-extern uint32_t stile_import_163(uint32_t);
+extern uint32_t stile_import_169(uint32_t);
 stile_pollable stile_tools_pending_subscribe(stile_tools_pending self) {
   uint32_t f0 = 0;
   f0 = self.handle;
-  return (stile_pollable){stile_import_163(f0)};
+  return (stile_pollable){stile_import_169(f0)};
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("[method]pending.take")))
-extern void stile_import_164(uint32_t, uint32_t);
+extern void stile_import_170(uint32_t, uint32_t);
 bool stile_tools_pending_take(stile_tools_pending self, stile_string *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3698,14 +3846,14 @@ bool stile_tools_pending_take(stile_tools_pending self, stile_string *out, stile
   struct { bool failed; union { stile_string ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f1 = (uint32_t)(uintptr_t)&result;
-  stile_import_164(f0, f1);
+  stile_import_170(f0, f1);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("get")))
-extern void stile_import_165(uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_171(uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_tools(stile_env self, stile_string name, stile_tools_toolbox *out, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3717,14 +3865,14 @@ bool stile_env_tools(stile_env self, stile_string name, stile_tools_toolbox *out
   struct { bool failed; union { stile_tools_toolbox ok; stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f3 = (uint32_t)(uintptr_t)&result;
-  stile_import_165(f0, f1, f2, f3);
+  stile_import_171(f0, f1, f2, f3);
   if (result.failed && error) *error = result.value.error;
   if (!result.failed) *out = result.value.ok;
   return !result.failed;
 }
 
 __attribute__((import_module("stile:capability/tools@0.1.0"), import_name("put")))
-extern void stile_import_166(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
+extern void stile_import_172(uint32_t, uint32_t, uint32_t, uint32_t, uint32_t);
 bool stile_env_put_tools(stile_env self, stile_string name, stile_tools_toolbox toolbox, stile_error *error) {
   uint32_t f0 = 0;
   uint32_t f1 = 0;
@@ -3738,7 +3886,7 @@ bool stile_env_put_tools(stile_env self, stile_string name, stile_tools_toolbox 
   struct { bool failed; union { stile_error error; } value; } result;
   _Static_assert(sizeof result == 48, "layout");
   f4 = (uint32_t)(uintptr_t)&result;
-  stile_import_166(f0, f1, f2, f3, f4);
+  stile_import_172(f0, f1, f2, f3, f4);
   if (result.failed && error) *error = result.value.error;
   return !result.failed;
 }

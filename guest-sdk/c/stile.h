@@ -563,7 +563,32 @@ bool stile_env_random(stile_env self, stile_string name, stile_random *out, stil
 // Gives a binding of this name to what runs with this env. The handle is gone afterwards.
 bool stile_env_put_random(stile_env self, stile_string name, stile_random random, stile_error *error);
 
-// The run of this call. If the call is not durable, all but `keep-awake` fails with `unavailable`.
+// `ready` and `running`: the run goes on. `asleep`: it waits. `done`, `failed` and `cancelled`: it has ended. `parked`: it goes on only when a
+// person has it do so.
+enum {
+  STILE_RUNS_STATE_READY,
+  STILE_RUNS_STATE_RUNNING,
+  STILE_RUNS_STATE_ASLEEP,
+  STILE_RUNS_STATE_DONE,
+  STILE_RUNS_STATE_FAILED,
+  STILE_RUNS_STATE_CANCELLED,
+  STILE_RUNS_STATE_PARKED,
+};
+typedef uint8_t stile_runs_state;
+
+typedef struct { bool some; uint64_t value; } stile_option_u64;
+
+// `since` is when the run came into the state, and `wakes` when it goes on if it waits for a time: in milliseconds since
+// 1970-01-01T00:00:00Z. `mailboxes` are those from which it waits for messages. `reason` says why it failed or is parked.
+typedef struct {
+  stile_runs_state state;
+  uint64_t since;
+  stile_option_u64 wakes;
+  stile_list_string mailboxes;
+  stile_option_string reason;
+} stile_runs_status;
+
+// The run of this call. If the call is not durable, `cancelled`, `stash` and `recover` fail with `unavailable`.
 typedef struct { uint32_t handle; } stile_runs_control;
 
 // Gives the handle up. The end of a call drops all that are left.
@@ -587,6 +612,25 @@ bool stile_runs_control_stash(stile_runs_control self, stile_string value, stile
 
 // What the run keeps. None if it keeps nothing.
 bool stile_runs_control_recover(stile_runs_control self, stile_option_string *out, stile_error *error);
+
+// Starts a tool of another extension as a run of its own, which outlives this call, and returns its id. Among the runs of one tool that this
+// extension has started, a key finds the one that it started.
+bool stile_runs_control_start(stile_runs_control self, stile_string tool, stile_string input, const stile_string *key, stile_string *out, stile_error *error);
+
+// Ready once a run has ended that `start` returned.
+bool stile_runs_control_ended(stile_runs_control self, stile_string run, stile_pollable *out, stile_error *error);
+
+// Waits for the result of a run that `start` returned. If the tool failed, its error.
+bool stile_runs_control_outcome(stile_runs_control self, stile_string run, stile_string *out, stile_error *error);
+
+// Where a run is that `start` returned.
+bool stile_runs_control_status(stile_runs_control self, stile_string run, stile_runs_status *out, stile_error *error);
+
+// Delivers JSON of at most 64 KiB to a mailbox of a run that `start` returned. False if the mailbox has had a message with this key.
+bool stile_runs_control_signal(stile_runs_control self, stile_string run, stile_string mailbox, stile_string data, const stile_string *key, bool *out, stile_error *error);
+
+// Asks for the end of a run that `start` returned. Nothing happens if it has ended.
+bool stile_runs_control_cancel(stile_runs_control self, stile_string run, stile_error *error);
 
 // The binding of this name, which must be of stile:capability/runs.
 bool stile_env_runs(stile_env self, stile_string name, stile_runs_control *out, stile_error *error);
@@ -970,8 +1014,6 @@ typedef struct { uint32_t handle; } stile_signals_pending;
 
 // Gives the handle up. The end of a call drops all that are left.
 void stile_signals_pending_drop(stile_signals_pending self);
-
-typedef struct { bool some; uint64_t value; } stile_option_u64;
 
 // Waits for a message in a mailbox, for at most this long. Fails with `unavailable` if the call is not durable.
 bool stile_signals_mailboxes_receive(stile_signals_mailboxes self, stile_string mailbox, const uint64_t *milliseconds, stile_signals_pending *out, stile_error *error);

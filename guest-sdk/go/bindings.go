@@ -2603,7 +2603,60 @@ func (r *Env) PutRandom(name string, random *Random) (err error) {
 	return
 }
 
-// The run of this call. If the call is not durable, all but `keep-awake` fails with `unavailable`.
+// `ready` and `running`: the run goes on. `asleep`: it waits. `done`, `failed` and `cancelled`: it has ended. `parked`: it goes on only when a
+// person has it do so.
+type RunsState uint8
+
+const (
+	RunsStateReady RunsState = iota
+	RunsStateRunning
+	RunsStateAsleep
+	RunsStateDone
+	RunsStateFailed
+	RunsStateCancelled
+	RunsStateParked
+)
+
+// `since` is when the run came into the state, and `wakes` when it goes on if it waits for a time: in milliseconds since
+// 1970-01-01T00:00:00Z. `mailboxes` are those from which it waits for messages. `reason` says why it failed or is parked.
+type RunsStatus struct {
+	State     RunsState
+	Since     uint64
+	Wakes     *uint64
+	Mailboxes []string
+	Reason    *string
+}
+
+func storeRunsStatus(c *call, p unsafe.Pointer, v RunsStatus) {
+	*(*uint8)(p) = uint8(v.State)
+	*(*uint64)(unsafe.Add(p, 8)) = v.Since
+	if v.Wakes != nil {
+		*(*uint8)(unsafe.Add(p, 16)) = 1
+		*(*uint64)(unsafe.Add(unsafe.Add(p, 16), 8)) = *v.Wakes
+	}
+	list85 := c.elements(len(v.Mailboxes), 8)
+	for k, v := range v.Mailboxes {
+		p := unsafe.Add(list85, k*8)
+		c.storeString(p, v)
+	}
+	c.storePair(unsafe.Add(p, 32), list85, len(v.Mailboxes))
+	if v.Reason != nil {
+		*(*uint8)(unsafe.Add(p, 40)) = 1
+		c.storeString(unsafe.Add(unsafe.Add(p, 40), 4), *v.Reason)
+	}
+}
+
+func loadRunsStatus(p unsafe.Pointer) RunsStatus {
+	return RunsStatus{
+		State:     RunsState(*(*uint8)(p)),
+		Since:     *(*uint64)(unsafe.Add(p, 8)),
+		Wakes:     loadOption(unsafe.Add(p, 16), 8, func(p unsafe.Pointer) uint64 { return *(*uint64)(p) }),
+		Mailboxes: loadList(unsafe.Add(p, 32), 8, func(p unsafe.Pointer) string { return loadString(p) }),
+		Reason:    loadOption(unsafe.Add(p, 40), 4, func(p unsafe.Pointer) string { return loadString(p) }),
+	}
+}
+
+// The run of this call. If the call is not durable, `cancelled`, `stash` and `recover` fail with `unavailable`.
 type RunsControl struct{ handle uint32 }
 
 //go:wasmimport stile:capability/runs@0.1.0 [resource-drop]control
@@ -2632,7 +2685,7 @@ func (r *RunsAwake) Drop() {
 }
 
 //go:wasmimport stile:capability/runs@0.1.0 [method]control.cancelled
-func import85(f0 uint32, f1 uint32)
+func import86(f0 uint32, f1 uint32)
 
 // Ready once somebody has asked for the end of the run. From this call on, the run is not ended at once then, but has some time for
 // its own end.
@@ -2644,7 +2697,7 @@ func (r *RunsControl) Cancelled() (out *Pollable, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import85(f0, f1)
+	import86(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2654,7 +2707,7 @@ func (r *RunsControl) Cancelled() (out *Pollable, err error) {
 }
 
 //go:wasmimport stile:capability/runs@0.1.0 [method]control.keep-awake
-func import86(f0 uint32) uint32
+func import87(f0 uint32) uint32
 
 // Keeps the call from sleeping until the handle is dropped.
 func (r *RunsControl) KeepAwake() *RunsAwake {
@@ -2662,11 +2715,11 @@ func (r *RunsControl) KeepAwake() *RunsAwake {
 	defer c.end()
 	var f0 uint32
 	f0 = uint32(r.handle)
-	return &RunsAwake{import86(f0)}
+	return &RunsAwake{import87(f0)}
 }
 
 //go:wasmimport stile:capability/runs@0.1.0 [method]control.stash
-func import87(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import88(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Keeps JSON of at most 64 KiB with the run, in place of what it kept before. Later attempts of the run have it too.
 func (r *RunsControl) Stash(value string) (err error) {
@@ -2681,7 +2734,7 @@ func (r *RunsControl) Stash(value string) (err error) {
 	f2 = uint32(len(value))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import87(f0, f1, f2, f3)
+	import88(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2690,7 +2743,7 @@ func (r *RunsControl) Stash(value string) (err error) {
 }
 
 //go:wasmimport stile:capability/runs@0.1.0 [method]control.recover
-func import88(f0 uint32, f1 uint32)
+func import89(f0 uint32, f1 uint32)
 
 // What the run keeps. None if it keeps nothing.
 func (r *RunsControl) Recover() (out *string, err error) {
@@ -2701,7 +2754,7 @@ func (r *RunsControl) Recover() (out *string, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import88(f0, f1)
+	import89(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2710,8 +2763,186 @@ func (r *RunsControl) Recover() (out *string, err error) {
 	return
 }
 
+//go:wasmimport stile:capability/runs@0.1.0 [method]control.start
+func import90(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32)
+
+// Starts a tool of another extension as a run of its own, which outlives this call, and returns its id. Among the runs of one tool that this
+// extension has started, a key finds the one that it started.
+func (r *RunsControl) Start(tool string, input string, key *string) (out string, err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	var f2 uint32
+	var f3 uint32
+	var f4 uint32
+	var f5 uint32
+	var f6 uint32
+	var f7 uint32
+	var f8 uint32
+	f0 = uint32(r.handle)
+	f1 = uint32(c.text(tool))
+	f2 = uint32(len(tool))
+	f3 = uint32(c.text(input))
+	f4 = uint32(len(input))
+	if key != nil {
+		f5 = uint32(1)
+		f6 = uint32(c.text((*key)))
+		f7 = uint32(len((*key)))
+	}
+	o := c.area(48)
+	f8 = c.keep(o)
+	import90(f0, f1, f2, f3, f4, f5, f6, f7, f8)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	out = loadString(unsafe.Add(o, 8))
+	return
+}
+
+//go:wasmimport stile:capability/runs@0.1.0 [method]control.ended
+func import91(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+
+// Ready once a run has ended that `start` returned.
+func (r *RunsControl) Ended(run string) (out *Pollable, err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	var f2 uint32
+	var f3 uint32
+	f0 = uint32(r.handle)
+	f1 = uint32(c.text(run))
+	f2 = uint32(len(run))
+	o := c.area(48)
+	f3 = c.keep(o)
+	import91(f0, f1, f2, f3)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	out = &Pollable{*(*uint32)(unsafe.Add(o, 8))}
+	return
+}
+
+//go:wasmimport stile:capability/runs@0.1.0 [method]control.outcome
+func import92(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+
+// Waits for the result of a run that `start` returned. If the tool failed, its error.
+func (r *RunsControl) Outcome(run string) (out string, err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	var f2 uint32
+	var f3 uint32
+	f0 = uint32(r.handle)
+	f1 = uint32(c.text(run))
+	f2 = uint32(len(run))
+	o := c.area(48)
+	f3 = c.keep(o)
+	import92(f0, f1, f2, f3)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	out = loadString(unsafe.Add(o, 8))
+	return
+}
+
+//go:wasmimport stile:capability/runs@0.1.0 [method]control.status
+func import93(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+
+// Where a run is that `start` returned.
+func (r *RunsControl) Status(run string) (out RunsStatus, err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	var f2 uint32
+	var f3 uint32
+	f0 = uint32(r.handle)
+	f1 = uint32(c.text(run))
+	f2 = uint32(len(run))
+	o := c.area(64)
+	f3 = c.keep(o)
+	import93(f0, f1, f2, f3)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	out = loadRunsStatus(unsafe.Add(o, 8))
+	return
+}
+
+//go:wasmimport stile:capability/runs@0.1.0 [method]control.signal
+func import94(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32, f9 uint32, f10 uint32)
+
+// Delivers JSON of at most 64 KiB to a mailbox of a run that `start` returned. False if the mailbox has had a message with this key.
+func (r *RunsControl) Signal(run string, mailbox string, data string, key *string) (out bool, err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	var f2 uint32
+	var f3 uint32
+	var f4 uint32
+	var f5 uint32
+	var f6 uint32
+	var f7 uint32
+	var f8 uint32
+	var f9 uint32
+	var f10 uint32
+	f0 = uint32(r.handle)
+	f1 = uint32(c.text(run))
+	f2 = uint32(len(run))
+	f3 = uint32(c.text(mailbox))
+	f4 = uint32(len(mailbox))
+	f5 = uint32(c.text(data))
+	f6 = uint32(len(data))
+	if key != nil {
+		f7 = uint32(1)
+		f8 = uint32(c.text((*key)))
+		f9 = uint32(len((*key)))
+	}
+	o := c.area(48)
+	f10 = c.keep(o)
+	import94(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	out = *(*bool)(unsafe.Add(o, 8))
+	return
+}
+
+//go:wasmimport stile:capability/runs@0.1.0 [method]control.cancel
+func import95(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+
+// Asks for the end of a run that `start` returned. Nothing happens if it has ended.
+func (r *RunsControl) Cancel(run string) (err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	var f2 uint32
+	var f3 uint32
+	f0 = uint32(r.handle)
+	f1 = uint32(c.text(run))
+	f2 = uint32(len(run))
+	o := c.area(48)
+	f3 = c.keep(o)
+	import95(f0, f1, f2, f3)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	return
+}
+
 //go:wasmimport stile:capability/runs@0.1.0 get
-func import89(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import96(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Runs returns the binding of this name, which must be of stile:capability/runs.
 func (r *Env) Runs(name string) (out *RunsControl, err error) {
@@ -2726,7 +2957,7 @@ func (r *Env) Runs(name string) (out *RunsControl, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import89(f0, f1, f2, f3)
+	import96(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2736,7 +2967,7 @@ func (r *Env) Runs(name string) (out *RunsControl, err error) {
 }
 
 //go:wasmimport stile:capability/runs@0.1.0 put
-func import90(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import97(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutRuns gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutRuns(name string, control *RunsControl) (err error) {
@@ -2753,7 +2984,7 @@ func (r *Env) PutRuns(name string, control *RunsControl) (err error) {
 	f3 = uint32(give(&control.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import90(f0, f1, f2, f3, f4)
+	import97(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -2819,12 +3050,12 @@ type WorkspacePage struct {
 }
 
 func storeWorkspacePage(c *call, p unsafe.Pointer, v WorkspacePage) {
-	list91 := c.elements(len(v.Entries), 40)
+	list98 := c.elements(len(v.Entries), 40)
 	for k, v := range v.Entries {
-		p := unsafe.Add(list91, k*40)
+		p := unsafe.Add(list98, k*40)
 		storeWorkspaceEntry(c, p, v)
 	}
-	c.storePair(p, list91, len(v.Entries))
+	c.storePair(p, list98, len(v.Entries))
 	if v.Cursor != nil {
 		*(*uint8)(unsafe.Add(p, 8)) = 1
 		c.storeString(unsafe.Add(unsafe.Add(p, 8), 4), *v.Cursor)
@@ -2887,12 +3118,12 @@ type WorkspaceFound struct {
 }
 
 func storeWorkspaceFound(c *call, p unsafe.Pointer, v WorkspaceFound) {
-	list92 := c.elements(len(v.Paths), 8)
+	list99 := c.elements(len(v.Paths), 8)
 	for k, v := range v.Paths {
-		p := unsafe.Add(list92, k*8)
+		p := unsafe.Add(list99, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(p, list92, len(v.Paths))
+	c.storePair(p, list99, len(v.Paths))
 	if v.Cursor != nil {
 		*(*uint8)(unsafe.Add(p, 8)) = 1
 		c.storeString(unsafe.Add(unsafe.Add(p, 8), 4), *v.Cursor)
@@ -2915,18 +3146,18 @@ type WorkspaceSearch struct {
 }
 
 func storeWorkspaceSearch(c *call, p unsafe.Pointer, v WorkspaceSearch) {
-	list93 := c.elements(len(v.Include), 8)
+	list100 := c.elements(len(v.Include), 8)
 	for k, v := range v.Include {
-		p := unsafe.Add(list93, k*8)
+		p := unsafe.Add(list100, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(p, list93, len(v.Include))
-	list94 := c.elements(len(v.Exclude), 8)
+	c.storePair(p, list100, len(v.Include))
+	list101 := c.elements(len(v.Exclude), 8)
 	for k, v := range v.Exclude {
-		p := unsafe.Add(list94, k*8)
+		p := unsafe.Add(list101, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 8), list94, len(v.Exclude))
+	c.storePair(unsafe.Add(p, 8), list101, len(v.Exclude))
 	*(*uint32)(unsafe.Add(p, 16)) = v.Context
 }
 
@@ -2954,18 +3185,18 @@ func storeWorkspaceMatch(c *call, p unsafe.Pointer, v WorkspaceMatch) {
 	*(*uint32)(unsafe.Add(p, 8)) = v.Line
 	*(*uint32)(unsafe.Add(p, 12)) = v.Column
 	c.storeString(unsafe.Add(p, 16), v.Text)
-	list95 := c.elements(len(v.Before), 8)
+	list102 := c.elements(len(v.Before), 8)
 	for k, v := range v.Before {
-		p := unsafe.Add(list95, k*8)
+		p := unsafe.Add(list102, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 24), list95, len(v.Before))
-	list96 := c.elements(len(v.After), 8)
+	c.storePair(unsafe.Add(p, 24), list102, len(v.Before))
+	list103 := c.elements(len(v.After), 8)
 	for k, v := range v.After {
-		p := unsafe.Add(list96, k*8)
+		p := unsafe.Add(list103, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 32), list96, len(v.After))
+	c.storePair(unsafe.Add(p, 32), list103, len(v.After))
 }
 
 func loadWorkspaceMatch(p unsafe.Pointer) WorkspaceMatch {
@@ -2988,12 +3219,12 @@ type WorkspaceMatches struct {
 }
 
 func storeWorkspaceMatches(c *call, p unsafe.Pointer, v WorkspaceMatches) {
-	list97 := c.elements(len(v.Matches), 40)
+	list104 := c.elements(len(v.Matches), 40)
 	for k, v := range v.Matches {
-		p := unsafe.Add(list97, k*40)
+		p := unsafe.Add(list104, k*40)
 		storeWorkspaceMatch(c, p, v)
 	}
-	c.storePair(p, list97, len(v.Matches))
+	c.storePair(p, list104, len(v.Matches))
 	*(*uint32)(unsafe.Add(p, 8)) = v.Partial
 	if v.Cursor != nil {
 		*(*uint8)(unsafe.Add(p, 12)) = 1
@@ -3069,7 +3300,7 @@ func (r *WorkspaceDirectory) Drop() {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read
-func import98(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import105(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // The whole file as UTF-8 text.
 func (r *WorkspaceDirectory) Read(path string) (out string, err error) {
@@ -3084,7 +3315,7 @@ func (r *WorkspaceDirectory) Read(path string) (out string, err error) {
 	f2 = uint32(len(path))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import98(f0, f1, f2, f3)
+	import105(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3094,7 +3325,7 @@ func (r *WorkspaceDirectory) Read(path string) (out string, err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-with-digest
-func import99(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
+func import106(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
 
 // The file with its digest, and with its text if it has at most `max` bytes.
 func (r *WorkspaceDirectory) ReadWithDigest(path string, max uint64) (out WorkspaceWhole, err error) {
@@ -3111,7 +3342,7 @@ func (r *WorkspaceDirectory) ReadWithDigest(path string, max uint64) (out Worksp
 	f3 = uint64(max)
 	o := c.area(48)
 	f4 = c.keep(o)
-	import99(f0, f1, f2, f3, f4)
+	import106(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3121,7 +3352,7 @@ func (r *WorkspaceDirectory) ReadWithDigest(path string, max uint64) (out Worksp
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-lines
-func import100(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32)
+func import107(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32)
 
 // Lines `from` to `to`, counted from 1, both included. Without `to`: up to the end.
 func (r *WorkspaceDirectory) ReadLines(path string, from uint32, to *uint32) (out string, err error) {
@@ -3144,7 +3375,7 @@ func (r *WorkspaceDirectory) ReadLines(path string, from uint32, to *uint32) (ou
 	}
 	o := c.area(48)
 	f6 = c.keep(o)
-	import100(f0, f1, f2, f3, f4, f5, f6)
+	import107(f0, f1, f2, f3, f4, f5, f6)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3154,7 +3385,7 @@ func (r *WorkspaceDirectory) ReadLines(path string, from uint32, to *uint32) (ou
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-bytes
-func import101(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32, f5 uint32)
+func import108(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32, f5 uint32)
 
 // At most 262,144 bytes a call; fewer at the end of the file.
 func (r *WorkspaceDirectory) ReadBytes(path string, offset uint64, length uint32) (out []byte, err error) {
@@ -3173,7 +3404,7 @@ func (r *WorkspaceDirectory) ReadBytes(path string, offset uint64, length uint32
 	f4 = uint32(length)
 	o := c.area(48)
 	f5 = c.keep(o)
-	import101(f0, f1, f2, f3, f4, f5)
+	import108(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3183,7 +3414,7 @@ func (r *WorkspaceDirectory) ReadBytes(path string, offset uint64, length uint32
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-blob
-func import102(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import109(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 func (r *WorkspaceDirectory) ReadBlob(path string) (out *Blob, err error) {
 	c := begin()
@@ -3197,7 +3428,7 @@ func (r *WorkspaceDirectory) ReadBlob(path string) (out *Blob, err error) {
 	f2 = uint32(len(path))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import102(f0, f1, f2, f3)
+	import109(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3207,7 +3438,7 @@ func (r *WorkspaceDirectory) ReadBlob(path string) (out *Blob, err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.write
-func import103(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import110(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // Creates or replaces the file, and creates missing parent directories.
 func (r *WorkspaceDirectory) Write(path string, text string) (err error) {
@@ -3226,7 +3457,7 @@ func (r *WorkspaceDirectory) Write(path string, text string) (err error) {
 	f4 = uint32(len(text))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import103(f0, f1, f2, f3, f4, f5)
+	import110(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3235,7 +3466,7 @@ func (r *WorkspaceDirectory) Write(path string, text string) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.write-bytes
-func import104(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import111(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // At most 262,144 bytes a call.
 func (r *WorkspaceDirectory) WriteBytes(path string, bytes []byte) (err error) {
@@ -3254,7 +3485,7 @@ func (r *WorkspaceDirectory) WriteBytes(path string, bytes []byte) (err error) {
 	f4 = uint32(len(bytes))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import104(f0, f1, f2, f3, f4, f5)
+	import111(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3263,7 +3494,7 @@ func (r *WorkspaceDirectory) WriteBytes(path string, bytes []byte) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.write-blob
-func import105(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import112(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 func (r *WorkspaceDirectory) WriteBlob(path string, source *Blob) (err error) {
 	c := begin()
@@ -3279,7 +3510,7 @@ func (r *WorkspaceDirectory) WriteBlob(path string, source *Blob) (err error) {
 	f3 = uint32(source.handle)
 	o := c.area(48)
 	f4 = c.keep(o)
-	import105(f0, f1, f2, f3, f4)
+	import112(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3288,7 +3519,7 @@ func (r *WorkspaceDirectory) WriteBlob(path string, source *Blob) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.replace
-func import106(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32)
+func import113(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32)
 
 // Writes the text if the content of the file has this digest, as `blob.digest` has it, or without one, if there is no file.
 // Otherwise fails with `conflict`. Returns the digest of the text.
@@ -3316,7 +3547,7 @@ func (r *WorkspaceDirectory) Replace(path string, text string, digest *string) (
 	}
 	o := c.area(48)
 	f8 = c.keep(o)
-	import106(f0, f1, f2, f3, f4, f5, f6, f7, f8)
+	import113(f0, f1, f2, f3, f4, f5, f6, f7, f8)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3326,7 +3557,7 @@ func (r *WorkspaceDirectory) Replace(path string, text string, digest *string) (
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.append
-func import107(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import114(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 func (r *WorkspaceDirectory) Append(path string, text string) (err error) {
 	c := begin()
@@ -3344,7 +3575,7 @@ func (r *WorkspaceDirectory) Append(path string, text string) (err error) {
 	f4 = uint32(len(text))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import107(f0, f1, f2, f3, f4, f5)
+	import114(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3353,7 +3584,7 @@ func (r *WorkspaceDirectory) Append(path string, text string) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.append-bytes
-func import108(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import115(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // At most 262,144 bytes a call.
 func (r *WorkspaceDirectory) AppendBytes(path string, bytes []byte) (err error) {
@@ -3372,7 +3603,7 @@ func (r *WorkspaceDirectory) AppendBytes(path string, bytes []byte) (err error) 
 	f4 = uint32(len(bytes))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import108(f0, f1, f2, f3, f4, f5)
+	import115(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3381,7 +3612,7 @@ func (r *WorkspaceDirectory) AppendBytes(path string, bytes []byte) (err error) 
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.edit
-func import109(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import116(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // Applies literal replacements, all or none. Each `old` must occur exactly once in the file as it is now. At most 1,000
 // replacements, with at most 512 KiB of `old` in total. Fails with `conflict` if others keep changing the file meanwhile.
@@ -3397,16 +3628,16 @@ func (r *WorkspaceDirectory) Edit(path string, replacements []WorkspaceReplaceme
 	f0 = uint32(r.handle)
 	f1 = uint32(c.text(path))
 	f2 = uint32(len(path))
-	list110 := c.elements(len(replacements), 16)
+	list117 := c.elements(len(replacements), 16)
 	for k, v := range replacements {
-		p := unsafe.Add(list110, k*16)
+		p := unsafe.Add(list117, k*16)
 		storeWorkspaceReplacement(c, p, v)
 	}
-	f3 = uint32(c.keep(list110))
+	f3 = uint32(c.keep(list117))
 	f4 = uint32(len(replacements))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import109(f0, f1, f2, f3, f4, f5)
+	import116(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3415,7 +3646,7 @@ func (r *WorkspaceDirectory) Edit(path string, replacements []WorkspaceReplaceme
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.list
-func import111(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32)
+func import118(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32)
 
 // Entries of one directory in byte order of names, at most 1,000 a page.
 func (r *WorkspaceDirectory) List(path string, limit uint32, cursor *string) (out WorkspacePage, err error) {
@@ -3440,7 +3671,7 @@ func (r *WorkspaceDirectory) List(path string, limit uint32, cursor *string) (ou
 	}
 	o := c.area(48)
 	f7 = c.keep(o)
-	import111(f0, f1, f2, f3, f4, f5, f6, f7)
+	import118(f0, f1, f2, f3, f4, f5, f6, f7)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3450,7 +3681,7 @@ func (r *WorkspaceDirectory) List(path string, limit uint32, cursor *string) (ou
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.find
-func import112(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32)
+func import119(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32)
 
 // Paths below this directory that match a glob, at most 1,000 a page. `*` and `?` match no slash, and `**` between slashes
 // matches any number of directories. `[a-z]` and `{a,b}` match alternatives. A glob without a slash matches the last name.
@@ -3477,7 +3708,7 @@ func (r *WorkspaceDirectory) Find(glob string, limit uint32, cursor *string) (ou
 	}
 	o := c.area(48)
 	f7 = c.keep(o)
-	import112(f0, f1, f2, f3, f4, f5, f6, f7)
+	import119(f0, f1, f2, f3, f4, f5, f6, f7)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3487,7 +3718,7 @@ func (r *WorkspaceDirectory) Find(glob string, limit uint32, cursor *string) (ou
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.grep
-func import113(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32, f9 uint32, f10 uint32, f11 uint32, f12 uint32)
+func import120(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32, f9 uint32, f10 uint32, f11 uint32, f12 uint32)
 
 // Lines that match a regular expression (RE2), at most 1,000 a page. Files come in the order of `find`. Repeat the call
 // with the cursor, the same pattern and the same search until there is no cursor.
@@ -3510,19 +3741,19 @@ func (r *WorkspaceDirectory) Grep(pattern string, search WorkspaceSearch, limit 
 	f0 = uint32(r.handle)
 	f1 = uint32(c.text(pattern))
 	f2 = uint32(len(pattern))
-	list114 := c.elements(len(search.Include), 8)
+	list121 := c.elements(len(search.Include), 8)
 	for k, v := range search.Include {
-		p := unsafe.Add(list114, k*8)
+		p := unsafe.Add(list121, k*8)
 		c.storeString(p, v)
 	}
-	f3 = uint32(c.keep(list114))
+	f3 = uint32(c.keep(list121))
 	f4 = uint32(len(search.Include))
-	list115 := c.elements(len(search.Exclude), 8)
+	list122 := c.elements(len(search.Exclude), 8)
 	for k, v := range search.Exclude {
-		p := unsafe.Add(list115, k*8)
+		p := unsafe.Add(list122, k*8)
 		c.storeString(p, v)
 	}
-	f5 = uint32(c.keep(list115))
+	f5 = uint32(c.keep(list122))
 	f6 = uint32(len(search.Exclude))
 	f7 = uint32(search.Context)
 	f8 = uint32(limit)
@@ -3533,7 +3764,7 @@ func (r *WorkspaceDirectory) Grep(pattern string, search WorkspaceSearch, limit 
 	}
 	o := c.area(48)
 	f12 = c.keep(o)
-	import113(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12)
+	import120(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3543,7 +3774,7 @@ func (r *WorkspaceDirectory) Grep(pattern string, search WorkspaceSearch, limit 
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.diff
-func import116(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import123(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // A unified diff of two text files of at most 1 MiB; empty when they are the same.
 func (r *WorkspaceDirectory) Diff(before string, after string) (out string, err error) {
@@ -3562,7 +3793,7 @@ func (r *WorkspaceDirectory) Diff(before string, after string) (out string, err 
 	f4 = uint32(len(after))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import116(f0, f1, f2, f3, f4, f5)
+	import123(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3572,7 +3803,7 @@ func (r *WorkspaceDirectory) Diff(before string, after string) (out string, err 
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.diff-revision
-func import117(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
+func import124(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
 
 // A diff of an earlier content of the path and what it holds now.
 func (r *WorkspaceDirectory) DiffRevision(path string, revision uint64) (out string, err error) {
@@ -3589,7 +3820,7 @@ func (r *WorkspaceDirectory) DiffRevision(path string, revision uint64) (out str
 	f3 = uint64(revision)
 	o := c.area(48)
 	f4 = c.keep(o)
-	import117(f0, f1, f2, f3, f4)
+	import124(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3599,7 +3830,7 @@ func (r *WorkspaceDirectory) DiffRevision(path string, revision uint64) (out str
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.stat
-func import118(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import125(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // For a link: the status of the link itself, not of its target.
 func (r *WorkspaceDirectory) Stat(path string) (out WorkspaceStatus, err error) {
@@ -3614,7 +3845,7 @@ func (r *WorkspaceDirectory) Stat(path string) (out WorkspaceStatus, err error) 
 	f2 = uint32(len(path))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import118(f0, f1, f2, f3)
+	import125(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3624,7 +3855,7 @@ func (r *WorkspaceDirectory) Stat(path string) (out WorkspaceStatus, err error) 
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.set-mode
-func import119(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import126(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 func (r *WorkspaceDirectory) SetMode(path string, mode uint32) (err error) {
 	c := begin()
@@ -3640,7 +3871,7 @@ func (r *WorkspaceDirectory) SetMode(path string, mode uint32) (err error) {
 	f3 = uint32(mode)
 	o := c.area(48)
 	f4 = c.keep(o)
-	import119(f0, f1, f2, f3, f4)
+	import126(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3649,7 +3880,7 @@ func (r *WorkspaceDirectory) SetMode(path string, mode uint32) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.make-link
-func import120(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import127(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 // `target` is relative to the link's directory. A target outside the handle's directory is denied, now and when it is followed.
 func (r *WorkspaceDirectory) MakeLink(path string, target string) (err error) {
@@ -3668,7 +3899,7 @@ func (r *WorkspaceDirectory) MakeLink(path string, target string) (err error) {
 	f4 = uint32(len(target))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import120(f0, f1, f2, f3, f4, f5)
+	import127(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3677,7 +3908,7 @@ func (r *WorkspaceDirectory) MakeLink(path string, target string) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-link
-func import121(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import128(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 func (r *WorkspaceDirectory) ReadLink(path string) (out string, err error) {
 	c := begin()
@@ -3691,7 +3922,7 @@ func (r *WorkspaceDirectory) ReadLink(path string) (out string, err error) {
 	f2 = uint32(len(path))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import121(f0, f1, f2, f3)
+	import128(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3701,7 +3932,7 @@ func (r *WorkspaceDirectory) ReadLink(path string) (out string, err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.make-directory
-func import122(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import129(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Creates the directory and missing parent directories. An existing directory is left unchanged.
 func (r *WorkspaceDirectory) MakeDirectory(path string) (err error) {
@@ -3716,7 +3947,7 @@ func (r *WorkspaceDirectory) MakeDirectory(path string) (err error) {
 	f2 = uint32(len(path))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import122(f0, f1, f2, f3)
+	import129(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3725,7 +3956,7 @@ func (r *WorkspaceDirectory) MakeDirectory(path string) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.move
-func import123(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import130(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 func (r *WorkspaceDirectory) Move(source string, target string) (err error) {
 	c := begin()
@@ -3743,7 +3974,7 @@ func (r *WorkspaceDirectory) Move(source string, target string) (err error) {
 	f4 = uint32(len(target))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import123(f0, f1, f2, f3, f4, f5)
+	import130(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3752,7 +3983,7 @@ func (r *WorkspaceDirectory) Move(source string, target string) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.copy
-func import124(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
+func import131(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32)
 
 func (r *WorkspaceDirectory) Copy(source string, target string) (err error) {
 	c := begin()
@@ -3770,7 +4001,7 @@ func (r *WorkspaceDirectory) Copy(source string, target string) (err error) {
 	f4 = uint32(len(target))
 	o := c.area(48)
 	f5 = c.keep(o)
-	import124(f0, f1, f2, f3, f4, f5)
+	import131(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3779,7 +4010,7 @@ func (r *WorkspaceDirectory) Copy(source string, target string) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.remove
-func import125(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import132(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // `recursive` removes a directory with its contents.
 func (r *WorkspaceDirectory) Remove(path string, recursive bool) (err error) {
@@ -3798,7 +4029,7 @@ func (r *WorkspaceDirectory) Remove(path string, recursive bool) (err error) {
 	}
 	o := c.area(48)
 	f4 = c.keep(o)
-	import125(f0, f1, f2, f3, f4)
+	import132(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -3807,173 +4038,11 @@ func (r *WorkspaceDirectory) Remove(path string, recursive bool) (err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.history
-func import126(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import133(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // What the path held before it was replaced, removed or moved away, newest first. On a directory on disk, this,
 // `diff-revision` and the functions below up to `remove-snapshot` fail with `unavailable`.
 func (r *WorkspaceDirectory) History(path string) (out []WorkspaceRevision, err error) {
-	c := begin()
-	defer c.end()
-	var f0 uint32
-	var f1 uint32
-	var f2 uint32
-	var f3 uint32
-	f0 = uint32(r.handle)
-	f1 = uint32(c.text(path))
-	f2 = uint32(len(path))
-	o := c.area(48)
-	f3 = c.keep(o)
-	import126(f0, f1, f2, f3)
-	if *(*uint8)(o) != 0 {
-		err = loadError(unsafe.Add(o, 8))
-		return
-	}
-	out = loadList(unsafe.Add(o, 8), 24, func(p unsafe.Pointer) WorkspaceRevision { return loadWorkspaceRevision(p) })
-	return
-}
-
-//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-revision
-func import127(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
-
-func (r *WorkspaceDirectory) ReadRevision(path string, revision uint64) (out *Blob, err error) {
-	c := begin()
-	defer c.end()
-	var f0 uint32
-	var f1 uint32
-	var f2 uint32
-	var f3 uint64
-	var f4 uint32
-	f0 = uint32(r.handle)
-	f1 = uint32(c.text(path))
-	f2 = uint32(len(path))
-	f3 = uint64(revision)
-	o := c.area(48)
-	f4 = c.keep(o)
-	import127(f0, f1, f2, f3, f4)
-	if *(*uint8)(o) != 0 {
-		err = loadError(unsafe.Add(o, 8))
-		return
-	}
-	out = &Blob{*(*uint32)(unsafe.Add(o, 8))}
-	return
-}
-
-//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.restore
-func import128(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
-
-// Writes earlier content back to the path.
-func (r *WorkspaceDirectory) Restore(path string, revision uint64) (err error) {
-	c := begin()
-	defer c.end()
-	var f0 uint32
-	var f1 uint32
-	var f2 uint32
-	var f3 uint64
-	var f4 uint32
-	f0 = uint32(r.handle)
-	f1 = uint32(c.text(path))
-	f2 = uint32(len(path))
-	f3 = uint64(revision)
-	o := c.area(48)
-	f4 = c.keep(o)
-	import128(f0, f1, f2, f3, f4)
-	if *(*uint8)(o) != 0 {
-		err = loadError(unsafe.Add(o, 8))
-		return
-	}
-	return
-}
-
-//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.snapshot
-func import129(f0 uint32, f1 uint32)
-
-// Takes a snapshot of this directory and returns its id.
-func (r *WorkspaceDirectory) Snapshot() (out uint64, err error) {
-	c := begin()
-	defer c.end()
-	var f0 uint32
-	var f1 uint32
-	f0 = uint32(r.handle)
-	o := c.area(48)
-	f1 = c.keep(o)
-	import129(f0, f1)
-	if *(*uint8)(o) != 0 {
-		err = loadError(unsafe.Add(o, 8))
-		return
-	}
-	out = *(*uint64)(unsafe.Add(o, 8))
-	return
-}
-
-//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.snapshots
-func import130(f0 uint32, f1 uint32)
-
-// Newest first.
-func (r *WorkspaceDirectory) Snapshots() (out []WorkspaceSnapshot, err error) {
-	c := begin()
-	defer c.end()
-	var f0 uint32
-	var f1 uint32
-	f0 = uint32(r.handle)
-	o := c.area(48)
-	f1 = c.keep(o)
-	import130(f0, f1)
-	if *(*uint8)(o) != 0 {
-		err = loadError(unsafe.Add(o, 8))
-		return
-	}
-	out = loadList(unsafe.Add(o, 8), 32, func(p unsafe.Pointer) WorkspaceSnapshot { return loadWorkspaceSnapshot(p) })
-	return
-}
-
-//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.restore-snapshot
-func import131(f0 uint32, f1 uint64, f2 uint32)
-
-// Restores this directory to the snapshot. Later content is removed, but stays in the history.
-func (r *WorkspaceDirectory) RestoreSnapshot(iD uint64) (err error) {
-	c := begin()
-	defer c.end()
-	var f0 uint32
-	var f1 uint64
-	var f2 uint32
-	f0 = uint32(r.handle)
-	f1 = uint64(iD)
-	o := c.area(48)
-	f2 = c.keep(o)
-	import131(f0, f1, f2)
-	if *(*uint8)(o) != 0 {
-		err = loadError(unsafe.Add(o, 8))
-		return
-	}
-	return
-}
-
-//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.remove-snapshot
-func import132(f0 uint32, f1 uint64, f2 uint32)
-
-func (r *WorkspaceDirectory) RemoveSnapshot(iD uint64) (err error) {
-	c := begin()
-	defer c.end()
-	var f0 uint32
-	var f1 uint64
-	var f2 uint32
-	f0 = uint32(r.handle)
-	f1 = uint64(iD)
-	o := c.area(48)
-	f2 = c.keep(o)
-	import132(f0, f1, f2)
-	if *(*uint8)(o) != 0 {
-		err = loadError(unsafe.Add(o, 8))
-		return
-	}
-	return
-}
-
-//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.subdirectory
-func import133(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
-
-// A handle for a directory below this one.
-func (r *WorkspaceDirectory) Subdirectory(path string) (out *WorkspaceDirectory, err error) {
 	c := begin()
 	defer c.end()
 	var f0 uint32
@@ -3990,12 +4059,174 @@ func (r *WorkspaceDirectory) Subdirectory(path string) (out *WorkspaceDirectory,
 		err = loadError(unsafe.Add(o, 8))
 		return
 	}
+	out = loadList(unsafe.Add(o, 8), 24, func(p unsafe.Pointer) WorkspaceRevision { return loadWorkspaceRevision(p) })
+	return
+}
+
+//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-revision
+func import134(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
+
+func (r *WorkspaceDirectory) ReadRevision(path string, revision uint64) (out *Blob, err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	var f2 uint32
+	var f3 uint64
+	var f4 uint32
+	f0 = uint32(r.handle)
+	f1 = uint32(c.text(path))
+	f2 = uint32(len(path))
+	f3 = uint64(revision)
+	o := c.area(48)
+	f4 = c.keep(o)
+	import134(f0, f1, f2, f3, f4)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	out = &Blob{*(*uint32)(unsafe.Add(o, 8))}
+	return
+}
+
+//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.restore
+func import135(f0 uint32, f1 uint32, f2 uint32, f3 uint64, f4 uint32)
+
+// Writes earlier content back to the path.
+func (r *WorkspaceDirectory) Restore(path string, revision uint64) (err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	var f2 uint32
+	var f3 uint64
+	var f4 uint32
+	f0 = uint32(r.handle)
+	f1 = uint32(c.text(path))
+	f2 = uint32(len(path))
+	f3 = uint64(revision)
+	o := c.area(48)
+	f4 = c.keep(o)
+	import135(f0, f1, f2, f3, f4)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	return
+}
+
+//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.snapshot
+func import136(f0 uint32, f1 uint32)
+
+// Takes a snapshot of this directory and returns its id.
+func (r *WorkspaceDirectory) Snapshot() (out uint64, err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	f0 = uint32(r.handle)
+	o := c.area(48)
+	f1 = c.keep(o)
+	import136(f0, f1)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	out = *(*uint64)(unsafe.Add(o, 8))
+	return
+}
+
+//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.snapshots
+func import137(f0 uint32, f1 uint32)
+
+// Newest first.
+func (r *WorkspaceDirectory) Snapshots() (out []WorkspaceSnapshot, err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	f0 = uint32(r.handle)
+	o := c.area(48)
+	f1 = c.keep(o)
+	import137(f0, f1)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	out = loadList(unsafe.Add(o, 8), 32, func(p unsafe.Pointer) WorkspaceSnapshot { return loadWorkspaceSnapshot(p) })
+	return
+}
+
+//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.restore-snapshot
+func import138(f0 uint32, f1 uint64, f2 uint32)
+
+// Restores this directory to the snapshot. Later content is removed, but stays in the history.
+func (r *WorkspaceDirectory) RestoreSnapshot(iD uint64) (err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint64
+	var f2 uint32
+	f0 = uint32(r.handle)
+	f1 = uint64(iD)
+	o := c.area(48)
+	f2 = c.keep(o)
+	import138(f0, f1, f2)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	return
+}
+
+//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.remove-snapshot
+func import139(f0 uint32, f1 uint64, f2 uint32)
+
+func (r *WorkspaceDirectory) RemoveSnapshot(iD uint64) (err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint64
+	var f2 uint32
+	f0 = uint32(r.handle)
+	f1 = uint64(iD)
+	o := c.area(48)
+	f2 = c.keep(o)
+	import139(f0, f1, f2)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
+	return
+}
+
+//go:wasmimport stile:capability/workspace@0.1.0 [method]directory.subdirectory
+func import140(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+
+// A handle for a directory below this one.
+func (r *WorkspaceDirectory) Subdirectory(path string) (out *WorkspaceDirectory, err error) {
+	c := begin()
+	defer c.end()
+	var f0 uint32
+	var f1 uint32
+	var f2 uint32
+	var f3 uint32
+	f0 = uint32(r.handle)
+	f1 = uint32(c.text(path))
+	f2 = uint32(len(path))
+	o := c.area(48)
+	f3 = c.keep(o)
+	import140(f0, f1, f2, f3)
+	if *(*uint8)(o) != 0 {
+		err = loadError(unsafe.Add(o, 8))
+		return
+	}
 	out = &WorkspaceDirectory{*(*uint32)(unsafe.Add(o, 8))}
 	return
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 [method]directory.read-only
-func import134(f0 uint32, f1 uint32)
+func import141(f0 uint32, f1 uint32)
 
 // The same directory without the right to change it.
 func (r *WorkspaceDirectory) ReadOnly() (out *WorkspaceDirectory, err error) {
@@ -4006,7 +4237,7 @@ func (r *WorkspaceDirectory) ReadOnly() (out *WorkspaceDirectory, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import134(f0, f1)
+	import141(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4016,7 +4247,7 @@ func (r *WorkspaceDirectory) ReadOnly() (out *WorkspaceDirectory, err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 get
-func import135(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import142(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Workspace returns the binding of this name, which must be of stile:capability/workspace.
 func (r *Env) Workspace(name string) (out *WorkspaceDirectory, err error) {
@@ -4031,7 +4262,7 @@ func (r *Env) Workspace(name string) (out *WorkspaceDirectory, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import135(f0, f1, f2, f3)
+	import142(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4041,7 +4272,7 @@ func (r *Env) Workspace(name string) (out *WorkspaceDirectory, err error) {
 }
 
 //go:wasmimport stile:capability/workspace@0.1.0 put
-func import136(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import143(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutWorkspace gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutWorkspace(name string, directory *WorkspaceDirectory) (err error) {
@@ -4058,7 +4289,7 @@ func (r *Env) PutWorkspace(name string, directory *WorkspaceDirectory) (err erro
 	f3 = uint32(give(&directory.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import136(f0, f1, f2, f3, f4)
+	import143(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4137,19 +4368,19 @@ type SandboxCommand struct {
 }
 
 func storeSandboxCommand(c *call, p unsafe.Pointer, v SandboxCommand) {
-	list137 := c.elements(len(v.Argv), 8)
+	list144 := c.elements(len(v.Argv), 8)
 	for k, v := range v.Argv {
-		p := unsafe.Add(list137, k*8)
+		p := unsafe.Add(list144, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(p, list137, len(v.Argv))
+	c.storePair(p, list144, len(v.Argv))
 	c.storeString(unsafe.Add(p, 8), v.Folder)
-	list138 := c.elements(len(v.Env), 16)
+	list145 := c.elements(len(v.Env), 16)
 	for k, v := range v.Env {
-		p := unsafe.Add(list138, k*16)
+		p := unsafe.Add(list145, k*16)
 		storeSandboxVariable(c, p, v)
 	}
-	c.storePair(unsafe.Add(p, 16), list138, len(v.Env))
+	c.storePair(unsafe.Add(p, 16), list145, len(v.Env))
 	storeSandboxInput(c, unsafe.Add(p, 24), v.Stdin)
 	if v.Timeout != nil {
 		*(*uint8)(unsafe.Add(p, 36)) = 1
@@ -4291,36 +4522,36 @@ type SandboxChanges struct {
 }
 
 func storeSandboxChanges(c *call, p unsafe.Pointer, v SandboxChanges) {
-	list139 := c.elements(len(v.Added), 8)
+	list146 := c.elements(len(v.Added), 8)
 	for k, v := range v.Added {
-		p := unsafe.Add(list139, k*8)
+		p := unsafe.Add(list146, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(p, list139, len(v.Added))
-	list140 := c.elements(len(v.Changed), 8)
+	c.storePair(p, list146, len(v.Added))
+	list147 := c.elements(len(v.Changed), 8)
 	for k, v := range v.Changed {
-		p := unsafe.Add(list140, k*8)
+		p := unsafe.Add(list147, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 8), list140, len(v.Changed))
-	list141 := c.elements(len(v.Removed), 8)
+	c.storePair(unsafe.Add(p, 8), list147, len(v.Changed))
+	list148 := c.elements(len(v.Removed), 8)
 	for k, v := range v.Removed {
-		p := unsafe.Add(list141, k*8)
+		p := unsafe.Add(list148, k*8)
 		c.storeString(p, v)
 	}
-	c.storePair(unsafe.Add(p, 16), list141, len(v.Removed))
-	list142 := c.elements(len(v.Conflicts), 16)
+	c.storePair(unsafe.Add(p, 16), list148, len(v.Removed))
+	list149 := c.elements(len(v.Conflicts), 16)
 	for k, v := range v.Conflicts {
-		p := unsafe.Add(list142, k*16)
+		p := unsafe.Add(list149, k*16)
 		storeSandboxNote(c, p, v)
 	}
-	c.storePair(unsafe.Add(p, 24), list142, len(v.Conflicts))
-	list143 := c.elements(len(v.Skipped), 16)
+	c.storePair(unsafe.Add(p, 24), list149, len(v.Conflicts))
+	list150 := c.elements(len(v.Skipped), 16)
 	for k, v := range v.Skipped {
-		p := unsafe.Add(list143, k*16)
+		p := unsafe.Add(list150, k*16)
 		storeSandboxNote(c, p, v)
 	}
-	c.storePair(unsafe.Add(p, 32), list143, len(v.Skipped))
+	c.storePair(unsafe.Add(p, 32), list150, len(v.Skipped))
 	*(*uint32)(unsafe.Add(p, 40)) = v.Omitted
 }
 
@@ -4378,7 +4609,7 @@ func (r *SandboxTransfer) Drop() {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]container.start
-func import144(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32, f9 uint32, f10 uint32, f11 uint32, f12 uint32)
+func import151(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32, f7 uint32, f8 uint32, f9 uint32, f10 uint32, f11 uint32, f12 uint32)
 
 // Starts a process and returns at once. `take` of the process reports what went wrong later. At most 16 run at a time.
 func (r *SandboxContainer) Start(command SandboxCommand) (out *SandboxProcess, err error) {
@@ -4398,21 +4629,21 @@ func (r *SandboxContainer) Start(command SandboxCommand) (out *SandboxProcess, e
 	var f11 uint32
 	var f12 uint32
 	f0 = uint32(r.handle)
-	list145 := c.elements(len(command.Argv), 8)
+	list152 := c.elements(len(command.Argv), 8)
 	for k, v := range command.Argv {
-		p := unsafe.Add(list145, k*8)
+		p := unsafe.Add(list152, k*8)
 		c.storeString(p, v)
 	}
-	f1 = uint32(c.keep(list145))
+	f1 = uint32(c.keep(list152))
 	f2 = uint32(len(command.Argv))
 	f3 = uint32(c.text(command.Folder))
 	f4 = uint32(len(command.Folder))
-	list146 := c.elements(len(command.Env), 16)
+	list153 := c.elements(len(command.Env), 16)
 	for k, v := range command.Env {
-		p := unsafe.Add(list146, k*16)
+		p := unsafe.Add(list153, k*16)
 		storeSandboxVariable(c, p, v)
 	}
-	f5 = uint32(c.keep(list146))
+	f5 = uint32(c.keep(list153))
 	f6 = uint32(len(command.Env))
 	switch v := command.Stdin.(type) {
 	case nil:
@@ -4434,7 +4665,7 @@ func (r *SandboxContainer) Start(command SandboxCommand) (out *SandboxProcess, e
 	}
 	o := c.area(48)
 	f12 = c.keep(o)
-	import144(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12)
+	import151(f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4444,7 +4675,7 @@ func (r *SandboxContainer) Start(command SandboxCommand) (out *SandboxProcess, e
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]container.push
-func import147(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import154(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // Copies what changed in the directory since the last copy to a folder of the sandbox, relative to /work.
 func (r *SandboxContainer) Push(directory *WorkspaceDirectory, to string) (out *SandboxTransfer, err error) {
@@ -4461,7 +4692,7 @@ func (r *SandboxContainer) Push(directory *WorkspaceDirectory, to string) (out *
 	f3 = uint32(len(to))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import147(f0, f1, f2, f3, f4)
+	import154(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4471,7 +4702,7 @@ func (r *SandboxContainer) Push(directory *WorkspaceDirectory, to string) (out *
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]container.pull
-func import148(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import155(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // Copies what changed in a folder of the sandbox since the last copy to the directory. Processes stand still meanwhile.
 func (r *SandboxContainer) Pull(directory *WorkspaceDirectory, from string) (out *SandboxTransfer, err error) {
@@ -4488,7 +4719,7 @@ func (r *SandboxContainer) Pull(directory *WorkspaceDirectory, from string) (out
 	f3 = uint32(len(from))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import148(f0, f1, f2, f3, f4)
+	import155(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4498,7 +4729,7 @@ func (r *SandboxContainer) Pull(directory *WorkspaceDirectory, from string) (out
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]container.limits
-func import149(f0 uint32, f1 uint32)
+func import156(f0 uint32, f1 uint32)
 
 // The limits that hold, and how that was found out.
 func (r *SandboxContainer) Limits() (out []SandboxNote, err error) {
@@ -4509,7 +4740,7 @@ func (r *SandboxContainer) Limits() (out []SandboxNote, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import149(f0, f1)
+	import156(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4519,7 +4750,7 @@ func (r *SandboxContainer) Limits() (out []SandboxNote, err error) {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]process.subscribe
-func import150(f0 uint32, f1 uint32, f2 uint64) uint32
+func import157(f0 uint32, f1 uint32, f2 uint64) uint32
 
 func (r *SandboxProcess) Subscribe(stage SandboxStage) *Pollable {
 	c := begin()
@@ -4538,11 +4769,11 @@ func (r *SandboxProcess) Subscribe(stage SandboxStage) *Pollable {
 		f1 = uint32(1)
 		_ = v
 	}
-	return &Pollable{import150(f0, f1, f2)}
+	return &Pollable{import157(f0, f1, f2)}
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]process.read
-func import151(f0 uint32, f1 uint64, f2 uint32)
+func import158(f0 uint32, f1 uint64, f2 uint32)
 
 // The output from an offset on, at most 262,144 bytes of one stream. None if there is no more for now.
 func (r *SandboxProcess) Read(offset uint64) (out *SandboxPart, err error) {
@@ -4555,7 +4786,7 @@ func (r *SandboxProcess) Read(offset uint64) (out *SandboxPart, err error) {
 	f1 = uint64(offset)
 	o := c.area(48)
 	f2 = c.keep(o)
-	import151(f0, f1, f2)
+	import158(f0, f1, f2)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4565,7 +4796,7 @@ func (r *SandboxProcess) Read(offset uint64) (out *SandboxPart, err error) {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]process.take
-func import152(f0 uint32, f1 uint32)
+func import159(f0 uint32, f1 uint32)
 
 // Waits until the process and all that it started have ended.
 func (r *SandboxProcess) Take() (out SandboxExit, err error) {
@@ -4576,7 +4807,7 @@ func (r *SandboxProcess) Take() (out SandboxExit, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import152(f0, f1)
+	import159(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4586,7 +4817,7 @@ func (r *SandboxProcess) Take() (out SandboxExit, err error) {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]process.stop
-func import153(f0 uint32)
+func import160(f0 uint32)
 
 // Ends the process and all that it started.
 func (r *SandboxProcess) Stop() {
@@ -4594,22 +4825,22 @@ func (r *SandboxProcess) Stop() {
 	defer c.end()
 	var f0 uint32
 	f0 = uint32(r.handle)
-	import153(f0)
+	import160(f0)
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]transfer.subscribe
-func import154(f0 uint32) uint32
+func import161(f0 uint32) uint32
 
 func (r *SandboxTransfer) Subscribe() *Pollable {
 	c := begin()
 	defer c.end()
 	var f0 uint32
 	f0 = uint32(r.handle)
-	return &Pollable{import154(f0)}
+	return &Pollable{import161(f0)}
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 [method]transfer.take
-func import155(f0 uint32, f1 uint32)
+func import162(f0 uint32, f1 uint32)
 
 func (r *SandboxTransfer) Take() (out SandboxChanges, err error) {
 	c := begin()
@@ -4619,7 +4850,7 @@ func (r *SandboxTransfer) Take() (out SandboxChanges, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(56)
 	f1 = c.keep(o)
-	import155(f0, f1)
+	import162(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4629,7 +4860,7 @@ func (r *SandboxTransfer) Take() (out SandboxChanges, err error) {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 get
-func import156(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import163(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Sandbox returns the binding of this name, which must be of stile:capability/sandbox.
 func (r *Env) Sandbox(name string) (out *SandboxContainer, err error) {
@@ -4644,7 +4875,7 @@ func (r *Env) Sandbox(name string) (out *SandboxContainer, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import156(f0, f1, f2, f3)
+	import163(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4654,7 +4885,7 @@ func (r *Env) Sandbox(name string) (out *SandboxContainer, err error) {
 }
 
 //go:wasmimport stile:capability/sandbox@0.1.0 put
-func import157(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import164(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutSandbox gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutSandbox(name string, container *SandboxContainer) (err error) {
@@ -4671,7 +4902,7 @@ func (r *Env) PutSandbox(name string, container *SandboxContainer) (err error) {
 	f3 = uint32(give(&container.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import157(f0, f1, f2, f3, f4)
+	import164(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4730,7 +4961,7 @@ func (r *SignalsPending) Drop() {
 }
 
 //go:wasmimport stile:capability/signals@0.1.0 [method]mailboxes.receive
-func import158(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint64, f5 uint32)
+func import165(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint64, f5 uint32)
 
 // Waits for a message in a mailbox, for at most this long. Fails with `unavailable` if the call is not durable.
 func (r *SignalsMailboxes) Receive(mailbox string, milliseconds *uint64) (out *SignalsPending, err error) {
@@ -4751,7 +4982,7 @@ func (r *SignalsMailboxes) Receive(mailbox string, milliseconds *uint64) (out *S
 	}
 	o := c.area(48)
 	f5 = c.keep(o)
-	import158(f0, f1, f2, f3, f4, f5)
+	import165(f0, f1, f2, f3, f4, f5)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4761,7 +4992,7 @@ func (r *SignalsMailboxes) Receive(mailbox string, milliseconds *uint64) (out *S
 }
 
 //go:wasmimport stile:capability/signals@0.1.0 [method]mailboxes.url
-func import159(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import166(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // An address to which anybody who has it can post messages for a mailbox, until the call ends. The same mailbox has the same address.
 func (r *SignalsMailboxes) URL(mailbox string) (out string, err error) {
@@ -4776,7 +5007,7 @@ func (r *SignalsMailboxes) URL(mailbox string) (out string, err error) {
 	f2 = uint32(len(mailbox))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import159(f0, f1, f2, f3)
+	import166(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4786,7 +5017,7 @@ func (r *SignalsMailboxes) URL(mailbox string) (out string, err error) {
 }
 
 //go:wasmimport stile:capability/signals@0.1.0 [method]pending.subscribe
-func import160(f0 uint32) uint32
+func import167(f0 uint32) uint32
 
 // Ready once the mailbox has a message, or the time is over.
 func (r *SignalsPending) Subscribe() *Pollable {
@@ -4794,11 +5025,11 @@ func (r *SignalsPending) Subscribe() *Pollable {
 	defer c.end()
 	var f0 uint32
 	f0 = uint32(r.handle)
-	return &Pollable{import160(f0)}
+	return &Pollable{import167(f0)}
 }
 
 //go:wasmimport stile:capability/signals@0.1.0 [method]pending.take
-func import161(f0 uint32, f1 uint32)
+func import168(f0 uint32, f1 uint32)
 
 // The oldest message of the mailbox, which nobody else gets then. None if there is none. Fails with `timed-out` if there is none
 // and the time is over.
@@ -4810,7 +5041,7 @@ func (r *SignalsPending) Take() (out *SignalsMessage, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import161(f0, f1)
+	import168(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4820,7 +5051,7 @@ func (r *SignalsPending) Take() (out *SignalsMessage, err error) {
 }
 
 //go:wasmimport stile:capability/signals@0.1.0 get
-func import162(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import169(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Signals returns the binding of this name, which must be of stile:capability/signals.
 func (r *Env) Signals(name string) (out *SignalsMailboxes, err error) {
@@ -4835,7 +5066,7 @@ func (r *Env) Signals(name string) (out *SignalsMailboxes, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import162(f0, f1, f2, f3)
+	import169(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4845,7 +5076,7 @@ func (r *Env) Signals(name string) (out *SignalsMailboxes, err error) {
 }
 
 //go:wasmimport stile:capability/signals@0.1.0 put
-func import163(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import170(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutSignals gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutSignals(name string, mailboxes *SignalsMailboxes) (err error) {
@@ -4862,7 +5093,7 @@ func (r *Env) PutSignals(name string, mailboxes *SignalsMailboxes) (err error) {
 	f3 = uint32(give(&mailboxes.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import163(f0, f1, f2, f3, f4)
+	import170(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4919,7 +5150,7 @@ func (r *ToolsPending) Drop() {
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]toolbox.search
-func import164(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import171(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 func (r *ToolsToolbox) Search(query string, limit uint32) []ToolsDescription {
 	c := begin()
@@ -4935,12 +5166,12 @@ func (r *ToolsToolbox) Search(query string, limit uint32) []ToolsDescription {
 	f3 = uint32(limit)
 	o := c.area(8)
 	f4 = c.keep(o)
-	import164(f0, f1, f2, f3, f4)
+	import171(f0, f1, f2, f3, f4)
 	return loadList(o, 24, func(p unsafe.Pointer) ToolsDescription { return loadToolsDescription(p) })
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]toolbox.describe
-func import165(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import172(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 func (r *ToolsToolbox) Describe(names []string) string {
 	c := begin()
@@ -4950,21 +5181,21 @@ func (r *ToolsToolbox) Describe(names []string) string {
 	var f2 uint32
 	var f3 uint32
 	f0 = uint32(r.handle)
-	list166 := c.elements(len(names), 8)
+	list173 := c.elements(len(names), 8)
 	for k, v := range names {
-		p := unsafe.Add(list166, k*8)
+		p := unsafe.Add(list173, k*8)
 		c.storeString(p, v)
 	}
-	f1 = uint32(c.keep(list166))
+	f1 = uint32(c.keep(list173))
 	f2 = uint32(len(names))
 	o := c.area(8)
 	f3 = c.keep(o)
-	import165(f0, f1, f2, f3)
+	import172(f0, f1, f2, f3)
 	return loadString(o)
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]toolbox.start
-func import167(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32)
+func import174(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32, f5 uint32, f6 uint32)
 
 func (r *ToolsToolbox) Start(tool string, input string, env *Env) (out *ToolsPending, err error) {
 	c := begin()
@@ -4984,7 +5215,7 @@ func (r *ToolsToolbox) Start(tool string, input string, env *Env) (out *ToolsPen
 	f5 = uint32(give(&env.handle))
 	o := c.area(48)
 	f6 = c.keep(o)
-	import167(f0, f1, f2, f3, f4, f5, f6)
+	import174(f0, f1, f2, f3, f4, f5, f6)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -4994,18 +5225,18 @@ func (r *ToolsToolbox) Start(tool string, input string, env *Env) (out *ToolsPen
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]pending.subscribe
-func import168(f0 uint32) uint32
+func import175(f0 uint32) uint32
 
 func (r *ToolsPending) Subscribe() *Pollable {
 	c := begin()
 	defer c.end()
 	var f0 uint32
 	f0 = uint32(r.handle)
-	return &Pollable{import168(f0)}
+	return &Pollable{import175(f0)}
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 [method]pending.take
-func import169(f0 uint32, f1 uint32)
+func import176(f0 uint32, f1 uint32)
 
 func (r *ToolsPending) Take() (out string, err error) {
 	c := begin()
@@ -5015,7 +5246,7 @@ func (r *ToolsPending) Take() (out string, err error) {
 	f0 = uint32(r.handle)
 	o := c.area(48)
 	f1 = c.keep(o)
-	import169(f0, f1)
+	import176(f0, f1)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -5025,7 +5256,7 @@ func (r *ToolsPending) Take() (out string, err error) {
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 get
-func import170(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
+func import177(f0 uint32, f1 uint32, f2 uint32, f3 uint32)
 
 // Tools returns the binding of this name, which must be of stile:capability/tools.
 func (r *Env) Tools(name string) (out *ToolsToolbox, err error) {
@@ -5040,7 +5271,7 @@ func (r *Env) Tools(name string) (out *ToolsToolbox, err error) {
 	f2 = uint32(len(name))
 	o := c.area(48)
 	f3 = c.keep(o)
-	import170(f0, f1, f2, f3)
+	import177(f0, f1, f2, f3)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -5050,7 +5281,7 @@ func (r *Env) Tools(name string) (out *ToolsToolbox, err error) {
 }
 
 //go:wasmimport stile:capability/tools@0.1.0 put
-func import171(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
+func import178(f0 uint32, f1 uint32, f2 uint32, f3 uint32, f4 uint32)
 
 // PutTools gives a binding of this name to what runs with this env. The handle is gone afterwards.
 func (r *Env) PutTools(name string, toolbox *ToolsToolbox) (err error) {
@@ -5067,7 +5298,7 @@ func (r *Env) PutTools(name string, toolbox *ToolsToolbox) (err error) {
 	f3 = uint32(give(&toolbox.handle))
 	o := c.area(48)
 	f4 = c.keep(o)
-	import171(f0, f1, f2, f3, f4)
+	import178(f0, f1, f2, f3, f4)
 	if *(*uint8)(o) != 0 {
 		err = loadError(unsafe.Add(o, 8))
 		return
@@ -5198,12 +5429,12 @@ func storeToolError(c *call, p unsafe.Pointer, v toolError) {
 		c.storeString(unsafe.Add(p, 4), v.Value)
 	case toolErrorInvalidInput:
 		*(*uint8)(p) = 1
-		list172 := c.elements(len(v.Value), 16)
+		list179 := c.elements(len(v.Value), 16)
 		for k, v := range v.Value {
-			p := unsafe.Add(list172, k*16)
+			p := unsafe.Add(list179, k*16)
 			storeToolProblem(c, p, v)
 		}
-		c.storePair(unsafe.Add(p, 4), list172, len(v.Value))
+		c.storePair(unsafe.Add(p, 4), list179, len(v.Value))
 	case toolErrorDenied:
 		*(*uint8)(p) = 2
 		storeDenial(c, unsafe.Add(p, 4), v.Value)

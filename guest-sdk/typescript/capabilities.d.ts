@@ -317,9 +317,25 @@ export namespace Random {
   }
 }
 
-/** What a durable call can say about itself. */
+/** What a durable call can say about itself, and runs of tools that a call starts. */
 export namespace Runs {
-  /** The run of this call. If the call is not durable, all but `keep-awake` fails with `unavailable`. */
+  /**
+   * `ready` and `running`: the run goes on. `asleep`: it waits. `done`, `failed` and `cancelled`: it has ended. `parked`: it goes on only when a
+   * person has it do so.
+   */
+  type State = "ready" | "running" | "asleep" | "done" | "failed" | "cancelled" | "parked";
+  /**
+   * `since` is when the run came into the state, and `wakes` when it goes on if it waits for a time: in milliseconds since
+   * 1970-01-01T00:00:00Z. `mailboxes` are those from which it waits for messages. `reason` says why it failed or is parked.
+   */
+  interface Status {
+    state: State;
+    since: bigint;
+    wakes?: bigint | undefined;
+    mailboxes: Array<string>;
+    reason?: string | undefined;
+  }
+  /** The run of this call. If the call is not durable, `cancelled`, `stash` and `recover` fail with `unavailable`. */
   interface Control {
     /**
      * Ready once somebody has asked for the end of the run. From this call on, the run is not ended at once then, but has some time for
@@ -332,6 +348,21 @@ export namespace Runs {
     stash(value: string): Promise<void>;
     /** What the run keeps. None if it keeps nothing. */
     recover(): Promise<string | undefined>;
+    /**
+     * Starts a tool of another extension as a run of its own, which outlives this call, and returns its id. Among the runs of one tool that this
+     * extension has started, a key finds the one that it started.
+     */
+    start(tool: string, input: string, key?: string | undefined): Promise<string>;
+    /** Ready once a run has ended that `start` returned. */
+    ended(run: string): Promise<void>;
+    /** Waits for the result of a run that `start` returned. If the tool failed, its error. */
+    outcome(run: string): Promise<string>;
+    /** Where a run is that `start` returned. */
+    status(run: string): Promise<Status>;
+    /** Delivers JSON of at most 64 KiB to a mailbox of a run that `start` returned. False if the mailbox has had a message with this key. */
+    signal(run: string, mailbox: string, data: string, key?: string | undefined): Promise<boolean>;
+    /** Asks for the end of a run that `start` returned. Nothing happens if it has ended. */
+    cancel(run: string): Promise<void>;
   }
   /** Keeps the call from sleeping. */
   interface Awake {

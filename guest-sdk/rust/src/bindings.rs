@@ -21421,7 +21421,7 @@ result43
 }
 }
 }
-/// What a durable call can say about itself.
+/// What a durable call can say about itself, and runs of tools that a call starts.
 #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
 pub mod runs {
 #[used]
@@ -21432,7 +21432,80 @@ use super::super::super::_rt;
 pub type Error = super::super::super::stile::capability::types::Error;
 pub type Env = super::super::super::stile::capability::env::Env;
 pub type Pollable = super::super::super::stile::capability::poll::Pollable;
-/// The run of this call. If the call is not durable, all but `keep-awake` fails with `unavailable`.
+/// `ready` and `running`: the run goes on. `asleep`: it waits. `done`, `failed` and `cancelled`: it has ended. `parked`: it goes on only when a
+/// person has it do so.
+#[repr(u8)]
+#[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
+pub enum State {
+Ready,
+Running,
+Asleep,
+Done,
+Failed,
+Cancelled,
+Parked,
+}
+impl ::core::fmt::Debug for State {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+match self {
+State::Ready => {
+f.debug_tuple("State::Ready").finish()
+}
+State::Running => {
+f.debug_tuple("State::Running").finish()
+}
+State::Asleep => {
+f.debug_tuple("State::Asleep").finish()
+}
+State::Done => {
+f.debug_tuple("State::Done").finish()
+}
+State::Failed => {
+f.debug_tuple("State::Failed").finish()
+}
+State::Cancelled => {
+f.debug_tuple("State::Cancelled").finish()
+}
+State::Parked => {
+f.debug_tuple("State::Parked").finish()
+}
+}
+}
+}
+impl State{
+#[doc(hidden)]
+pub unsafe fn _lift(val: u8) -> State{
+if !cfg!(debug_assertions) {
+return unsafe { ::core::mem::transmute(val) };
+}
+match val {
+0 => State::Ready,
+1 => State::Running,
+2 => State::Asleep,
+3 => State::Done,
+4 => State::Failed,
+5 => State::Cancelled,
+6 => State::Parked,
+_ => panic!("invalid enum discriminant"),
+}
+}
+}
+/// `since` is when the run came into the state, and `wakes` when it goes on if it waits for a time: in milliseconds since
+/// 1970-01-01T00:00:00Z. `mailboxes` are those from which it waits for messages. `reason` says why it failed or is parked.
+#[derive(Clone)]
+pub struct Status {
+pub state: State,
+pub since: u64,
+pub wakes: Option<u64>,
+pub mailboxes: _rt::Vec::<_rt::String>,
+pub reason: Option<_rt::String>,
+}
+impl ::core::fmt::Debug for Status {
+fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+f.debug_struct("Status").field("state", &self.state).field("since", &self.since).field("wakes", &self.wakes).field("mailboxes", &self.mailboxes).field("reason", &self.reason).finish()
+}
+}
+/// The run of this call. If the call is not durable, `cancelled`, `stash` and `recover` fail with `unavailable`.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Control{
@@ -22029,6 +22102,1096 @@ Err(e)
 _ => _rt::invalid_enum_discriminant(),
 };
 result46
+}
+}
+}
+impl Control {
+#[allow(unused_unsafe, clippy::all)]
+/// Starts a tool of another extension as a run of its own, which outlives this call, and returns its id. Among the runs of one tool that this
+/// extension has started, a key finds the one that it started.
+#[allow(async_fn_in_trait)]
+pub fn start(&self,tool: &str,input: &str,key: Option<&str>,) -> Result<_rt::String,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 16+8*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 16+8*::core::mem::size_of::<*const u8>()]);
+let vec0 = tool;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let vec1 = input;
+let ptr1 = vec1.as_ptr().cast::<u8>();
+let len1 = vec1.len();
+let (result3_0,result3_1,result3_2,) = match key {
+Some(e) => {
+let vec2 = e;
+let ptr2 = vec2.as_ptr().cast::<u8>();
+let len2 = vec2.len();
+(1i32, ptr2.cast_mut(), len2)
+},
+None => {
+(0i32, ::core::ptr::null_mut(), 0usize)
+},
+};let ptr4 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/runs@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[method]control.start"]
+fn wit_import5(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import5(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import5((self).handle() as i32, ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, result3_0, result3_1, result3_2, ptr4);
+let l6 = i32::from(*ptr4.add(0).cast::<u8>());
+let result49 = match l6 {
+0 => {
+let e = {
+let l7 = *ptr4.add(8).cast::<*mut u8>();
+let l8 = *ptr4.add(8+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len9 = l8;
+let bytes9 = _rt::Vec::from_raw_parts(l7.cast(), len9, len9);
+_rt::string_lift(bytes9)
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l10 = i32::from(*ptr4.add(8).cast::<u8>());
+use super::super::super::stile::capability::types::Error as V48;
+let v48 = match l10 {
+0 => {
+let e48 = {
+let l11 = *ptr4.add(16).cast::<*mut u8>();
+let l12 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len13 = l12;
+let bytes13 = _rt::Vec::from_raw_parts(l11.cast(), len13, len13);
+let l14 = *ptr4.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l15 = *ptr4.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len16 = l15;
+let bytes16 = _rt::Vec::from_raw_parts(l14.cast(), len16, len16);
+let l17 = *ptr4.add(16+4*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l18 = *ptr4.add(16+5*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len19 = l18;
+let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
+let l20 = *ptr4.add(16+6*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l21 = *ptr4.add(16+7*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len22 = l21;
+let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
+super::super::super::stile::capability::types::Denial{
+binding: _rt::string_lift(bytes13),
+operation: _rt::string_lift(bytes16),
+reason: _rt::string_lift(bytes19),
+remedy: _rt::string_lift(bytes22),
+}
+};
+V48::Denied(e48)
+}
+1 => {
+let e48 = {
+let l23 = *ptr4.add(16).cast::<*mut u8>();
+let l24 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len25 = l24;
+let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
+_rt::string_lift(bytes25)
+};
+V48::Revoked(e48)
+}
+2 => {
+V48::Expired
+}
+3 => {
+let e48 = {
+let l26 = *ptr4.add(16).cast::<*mut u8>();
+let l27 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len28 = l27;
+let bytes28 = _rt::Vec::from_raw_parts(l26.cast(), len28, len28);
+_rt::string_lift(bytes28)
+};
+V48::Exhausted(e48)
+}
+4 => {
+V48::TimedOut
+}
+5 => {
+let e48 = {
+let l29 = *ptr4.add(16).cast::<i64>();
+l29 as u64
+};
+V48::TooLarge(e48)
+}
+6 => {
+let e48 = {
+let l30 = *ptr4.add(16).cast::<*mut u8>();
+let l31 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len32 = l31;
+let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
+_rt::string_lift(bytes32)
+};
+V48::NotFound(e48)
+}
+7 => {
+let e48 = {
+let l33 = *ptr4.add(16).cast::<*mut u8>();
+let l34 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len35 = l34;
+let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
+_rt::string_lift(bytes35)
+};
+V48::AlreadyExists(e48)
+}
+8 => {
+let e48 = {
+let l36 = *ptr4.add(16).cast::<*mut u8>();
+let l37 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len38 = l37;
+let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
+_rt::string_lift(bytes38)
+};
+V48::Conflict(e48)
+}
+9 => {
+let e48 = {
+let l39 = *ptr4.add(16).cast::<*mut u8>();
+let l40 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V48::Invalid(e48)
+}
+10 => {
+let e48 = {
+let l42 = *ptr4.add(16).cast::<*mut u8>();
+let l43 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len44 = l43;
+let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
+_rt::string_lift(bytes44)
+};
+V48::Unavailable(e48)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e48 = {
+let l45 = *ptr4.add(16).cast::<*mut u8>();
+let l46 = *ptr4.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len47 = l46;
+let bytes47 = _rt::Vec::from_raw_parts(l45.cast(), len47, len47);
+_rt::string_lift(bytes47)
+};
+V48::Interrupted(e48)
+}
+};
+v48
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result49
+}
+}
+}
+impl Control {
+#[allow(unused_unsafe, clippy::all)]
+/// Ready once a run has ended that `start` returned.
+#[allow(async_fn_in_trait)]
+pub fn ended(&self,run: &str,) -> Result<Pollable,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 16+8*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 16+8*::core::mem::size_of::<*const u8>()]);
+let vec0 = run;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/runs@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[method]control.ended"]
+fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
+let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+let result44 = match l3 {
+0 => {
+let e = {
+let l4 = *ptr1.add(8).cast::<i32>();
+super::super::super::stile::capability::poll::Pollable::from_handle(l4 as u32)
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l5 = i32::from(*ptr1.add(8).cast::<u8>());
+use super::super::super::stile::capability::types::Error as V43;
+let v43 = match l5 {
+0 => {
+let e43 = {
+let l6 = *ptr1.add(16).cast::<*mut u8>();
+let l7 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len8 = l7;
+let bytes8 = _rt::Vec::from_raw_parts(l6.cast(), len8, len8);
+let l9 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l10 = *ptr1.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len11 = l10;
+let bytes11 = _rt::Vec::from_raw_parts(l9.cast(), len11, len11);
+let l12 = *ptr1.add(16+4*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l13 = *ptr1.add(16+5*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len14 = l13;
+let bytes14 = _rt::Vec::from_raw_parts(l12.cast(), len14, len14);
+let l15 = *ptr1.add(16+6*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l16 = *ptr1.add(16+7*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len17 = l16;
+let bytes17 = _rt::Vec::from_raw_parts(l15.cast(), len17, len17);
+super::super::super::stile::capability::types::Denial{
+binding: _rt::string_lift(bytes8),
+operation: _rt::string_lift(bytes11),
+reason: _rt::string_lift(bytes14),
+remedy: _rt::string_lift(bytes17),
+}
+};
+V43::Denied(e43)
+}
+1 => {
+let e43 = {
+let l18 = *ptr1.add(16).cast::<*mut u8>();
+let l19 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len20 = l19;
+let bytes20 = _rt::Vec::from_raw_parts(l18.cast(), len20, len20);
+_rt::string_lift(bytes20)
+};
+V43::Revoked(e43)
+}
+2 => {
+V43::Expired
+}
+3 => {
+let e43 = {
+let l21 = *ptr1.add(16).cast::<*mut u8>();
+let l22 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len23 = l22;
+let bytes23 = _rt::Vec::from_raw_parts(l21.cast(), len23, len23);
+_rt::string_lift(bytes23)
+};
+V43::Exhausted(e43)
+}
+4 => {
+V43::TimedOut
+}
+5 => {
+let e43 = {
+let l24 = *ptr1.add(16).cast::<i64>();
+l24 as u64
+};
+V43::TooLarge(e43)
+}
+6 => {
+let e43 = {
+let l25 = *ptr1.add(16).cast::<*mut u8>();
+let l26 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len27 = l26;
+let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
+_rt::string_lift(bytes27)
+};
+V43::NotFound(e43)
+}
+7 => {
+let e43 = {
+let l28 = *ptr1.add(16).cast::<*mut u8>();
+let l29 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len30 = l29;
+let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
+_rt::string_lift(bytes30)
+};
+V43::AlreadyExists(e43)
+}
+8 => {
+let e43 = {
+let l31 = *ptr1.add(16).cast::<*mut u8>();
+let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len33 = l32;
+let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
+_rt::string_lift(bytes33)
+};
+V43::Conflict(e43)
+}
+9 => {
+let e43 = {
+let l34 = *ptr1.add(16).cast::<*mut u8>();
+let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len36 = l35;
+let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
+_rt::string_lift(bytes36)
+};
+V43::Invalid(e43)
+}
+10 => {
+let e43 = {
+let l37 = *ptr1.add(16).cast::<*mut u8>();
+let l38 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len39 = l38;
+let bytes39 = _rt::Vec::from_raw_parts(l37.cast(), len39, len39);
+_rt::string_lift(bytes39)
+};
+V43::Unavailable(e43)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e43 = {
+let l40 = *ptr1.add(16).cast::<*mut u8>();
+let l41 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len42 = l41;
+let bytes42 = _rt::Vec::from_raw_parts(l40.cast(), len42, len42);
+_rt::string_lift(bytes42)
+};
+V43::Interrupted(e43)
+}
+};
+v43
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result44
+}
+}
+}
+impl Control {
+#[allow(unused_unsafe, clippy::all)]
+/// Waits for the result of a run that `start` returned. If the tool failed, its error.
+#[allow(async_fn_in_trait)]
+pub fn outcome(&self,run: &str,) -> Result<_rt::String,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 16+8*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 16+8*::core::mem::size_of::<*const u8>()]);
+let vec0 = run;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/runs@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[method]control.outcome"]
+fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
+let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+let result46 = match l3 {
+0 => {
+let e = {
+let l4 = *ptr1.add(8).cast::<*mut u8>();
+let l5 = *ptr1.add(8+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len6 = l5;
+let bytes6 = _rt::Vec::from_raw_parts(l4.cast(), len6, len6);
+_rt::string_lift(bytes6)
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l7 = i32::from(*ptr1.add(8).cast::<u8>());
+use super::super::super::stile::capability::types::Error as V45;
+let v45 = match l7 {
+0 => {
+let e45 = {
+let l8 = *ptr1.add(16).cast::<*mut u8>();
+let l9 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len10 = l9;
+let bytes10 = _rt::Vec::from_raw_parts(l8.cast(), len10, len10);
+let l11 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l12 = *ptr1.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len13 = l12;
+let bytes13 = _rt::Vec::from_raw_parts(l11.cast(), len13, len13);
+let l14 = *ptr1.add(16+4*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l15 = *ptr1.add(16+5*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len16 = l15;
+let bytes16 = _rt::Vec::from_raw_parts(l14.cast(), len16, len16);
+let l17 = *ptr1.add(16+6*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l18 = *ptr1.add(16+7*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len19 = l18;
+let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
+super::super::super::stile::capability::types::Denial{
+binding: _rt::string_lift(bytes10),
+operation: _rt::string_lift(bytes13),
+reason: _rt::string_lift(bytes16),
+remedy: _rt::string_lift(bytes19),
+}
+};
+V45::Denied(e45)
+}
+1 => {
+let e45 = {
+let l20 = *ptr1.add(16).cast::<*mut u8>();
+let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len22 = l21;
+let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
+_rt::string_lift(bytes22)
+};
+V45::Revoked(e45)
+}
+2 => {
+V45::Expired
+}
+3 => {
+let e45 = {
+let l23 = *ptr1.add(16).cast::<*mut u8>();
+let l24 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len25 = l24;
+let bytes25 = _rt::Vec::from_raw_parts(l23.cast(), len25, len25);
+_rt::string_lift(bytes25)
+};
+V45::Exhausted(e45)
+}
+4 => {
+V45::TimedOut
+}
+5 => {
+let e45 = {
+let l26 = *ptr1.add(16).cast::<i64>();
+l26 as u64
+};
+V45::TooLarge(e45)
+}
+6 => {
+let e45 = {
+let l27 = *ptr1.add(16).cast::<*mut u8>();
+let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len29 = l28;
+let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
+_rt::string_lift(bytes29)
+};
+V45::NotFound(e45)
+}
+7 => {
+let e45 = {
+let l30 = *ptr1.add(16).cast::<*mut u8>();
+let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len32 = l31;
+let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
+_rt::string_lift(bytes32)
+};
+V45::AlreadyExists(e45)
+}
+8 => {
+let e45 = {
+let l33 = *ptr1.add(16).cast::<*mut u8>();
+let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len35 = l34;
+let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
+_rt::string_lift(bytes35)
+};
+V45::Conflict(e45)
+}
+9 => {
+let e45 = {
+let l36 = *ptr1.add(16).cast::<*mut u8>();
+let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len38 = l37;
+let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
+_rt::string_lift(bytes38)
+};
+V45::Invalid(e45)
+}
+10 => {
+let e45 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V45::Unavailable(e45)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e45 = {
+let l42 = *ptr1.add(16).cast::<*mut u8>();
+let l43 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len44 = l43;
+let bytes44 = _rt::Vec::from_raw_parts(l42.cast(), len44, len44);
+_rt::string_lift(bytes44)
+};
+V45::Interrupted(e45)
+}
+};
+v45
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result46
+}
+}
+}
+impl Control {
+#[allow(unused_unsafe, clippy::all)]
+/// Where a run is that `start` returned.
+#[allow(async_fn_in_trait)]
+pub fn status(&self,run: &str,) -> Result<Status,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 48+4*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 48+4*::core::mem::size_of::<*const u8>()]);
+let vec0 = run;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/runs@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[method]control.status"]
+fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
+let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+let result57 = match l3 {
+0 => {
+let e = {
+let l4 = i32::from(*ptr1.add(8).cast::<u8>());
+let l5 = *ptr1.add(16).cast::<i64>();
+let l6 = i32::from(*ptr1.add(24).cast::<u8>());
+let l8 = *ptr1.add(40).cast::<*mut u8>();
+let l9 = *ptr1.add(40+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let base13 = l8;
+let len13 = l9;
+let mut result13 = _rt::Vec::with_capacity(len13);
+for i in 0..len13 {
+let base = base13.add(i * (2*::core::mem::size_of::<*const u8>()));
+let e13 = {
+let l10 = *base.add(0).cast::<*mut u8>();
+let l11 = *base.add(::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len12 = l11;
+let bytes12 = _rt::Vec::from_raw_parts(l10.cast(), len12, len12);
+_rt::string_lift(bytes12)
+};
+result13.push(e13);
+}
+_rt::cabi_dealloc(base13, len13 * (2*::core::mem::size_of::<*const u8>()), ::core::mem::size_of::<*const u8>());
+let l14 = i32::from(*ptr1.add(40+2*::core::mem::size_of::<*const u8>()).cast::<u8>());
+Status{
+state: State::_lift(l4 as u8),
+since: l5 as u64,
+wakes: match l6 {
+0 => None,
+1 => {
+let e = {
+let l7 = *ptr1.add(32).cast::<i64>();
+l7 as u64
+};
+Some(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+},
+mailboxes: result13,
+reason: match l14 {
+0 => None,
+1 => {
+let e = {
+let l15 = *ptr1.add(40+3*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l16 = *ptr1.add(40+4*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len17 = l16;
+let bytes17 = _rt::Vec::from_raw_parts(l15.cast(), len17, len17);
+_rt::string_lift(bytes17)
+};
+Some(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+},
+}
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l18 = i32::from(*ptr1.add(8).cast::<u8>());
+use super::super::super::stile::capability::types::Error as V56;
+let v56 = match l18 {
+0 => {
+let e56 = {
+let l19 = *ptr1.add(16).cast::<*mut u8>();
+let l20 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len21 = l20;
+let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
+let l22 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l23 = *ptr1.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len24 = l23;
+let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
+let l25 = *ptr1.add(16+4*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l26 = *ptr1.add(16+5*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len27 = l26;
+let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
+let l28 = *ptr1.add(16+6*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l29 = *ptr1.add(16+7*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len30 = l29;
+let bytes30 = _rt::Vec::from_raw_parts(l28.cast(), len30, len30);
+super::super::super::stile::capability::types::Denial{
+binding: _rt::string_lift(bytes21),
+operation: _rt::string_lift(bytes24),
+reason: _rt::string_lift(bytes27),
+remedy: _rt::string_lift(bytes30),
+}
+};
+V56::Denied(e56)
+}
+1 => {
+let e56 = {
+let l31 = *ptr1.add(16).cast::<*mut u8>();
+let l32 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len33 = l32;
+let bytes33 = _rt::Vec::from_raw_parts(l31.cast(), len33, len33);
+_rt::string_lift(bytes33)
+};
+V56::Revoked(e56)
+}
+2 => {
+V56::Expired
+}
+3 => {
+let e56 = {
+let l34 = *ptr1.add(16).cast::<*mut u8>();
+let l35 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len36 = l35;
+let bytes36 = _rt::Vec::from_raw_parts(l34.cast(), len36, len36);
+_rt::string_lift(bytes36)
+};
+V56::Exhausted(e56)
+}
+4 => {
+V56::TimedOut
+}
+5 => {
+let e56 = {
+let l37 = *ptr1.add(16).cast::<i64>();
+l37 as u64
+};
+V56::TooLarge(e56)
+}
+6 => {
+let e56 = {
+let l38 = *ptr1.add(16).cast::<*mut u8>();
+let l39 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len40 = l39;
+let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
+_rt::string_lift(bytes40)
+};
+V56::NotFound(e56)
+}
+7 => {
+let e56 = {
+let l41 = *ptr1.add(16).cast::<*mut u8>();
+let l42 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V56::AlreadyExists(e56)
+}
+8 => {
+let e56 = {
+let l44 = *ptr1.add(16).cast::<*mut u8>();
+let l45 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len46 = l45;
+let bytes46 = _rt::Vec::from_raw_parts(l44.cast(), len46, len46);
+_rt::string_lift(bytes46)
+};
+V56::Conflict(e56)
+}
+9 => {
+let e56 = {
+let l47 = *ptr1.add(16).cast::<*mut u8>();
+let l48 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len49 = l48;
+let bytes49 = _rt::Vec::from_raw_parts(l47.cast(), len49, len49);
+_rt::string_lift(bytes49)
+};
+V56::Invalid(e56)
+}
+10 => {
+let e56 = {
+let l50 = *ptr1.add(16).cast::<*mut u8>();
+let l51 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len52 = l51;
+let bytes52 = _rt::Vec::from_raw_parts(l50.cast(), len52, len52);
+_rt::string_lift(bytes52)
+};
+V56::Unavailable(e56)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e56 = {
+let l53 = *ptr1.add(16).cast::<*mut u8>();
+let l54 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len55 = l54;
+let bytes55 = _rt::Vec::from_raw_parts(l53.cast(), len55, len55);
+_rt::string_lift(bytes55)
+};
+V56::Interrupted(e56)
+}
+};
+v56
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result57
+}
+}
+}
+impl Control {
+#[allow(unused_unsafe, clippy::all)]
+/// Delivers JSON of at most 64 KiB to a mailbox of a run that `start` returned. False if the mailbox has had a message with this key.
+#[allow(async_fn_in_trait)]
+pub fn signal(&self,run: &str,mailbox: &str,data: &str,key: Option<&str>,) -> Result<bool,Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 16+8*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 16+8*::core::mem::size_of::<*const u8>()]);
+let vec0 = run;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let vec1 = mailbox;
+let ptr1 = vec1.as_ptr().cast::<u8>();
+let len1 = vec1.len();
+let vec2 = data;
+let ptr2 = vec2.as_ptr().cast::<u8>();
+let len2 = vec2.len();
+let (result4_0,result4_1,result4_2,) = match key {
+Some(e) => {
+let vec3 = e;
+let ptr3 = vec3.as_ptr().cast::<u8>();
+let len3 = vec3.len();
+(1i32, ptr3.cast_mut(), len3)
+},
+None => {
+(0i32, ::core::ptr::null_mut(), 0usize)
+},
+};let ptr5 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/runs@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[method]control.signal"]
+fn wit_import6(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import6(_: i32, _: *mut u8, _: usize, _: *mut u8, _: usize, _: *mut u8, _: usize, _: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import6((self).handle() as i32, ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2.cast_mut(), len2, result4_0, result4_1, result4_2, ptr5);
+let l7 = i32::from(*ptr5.add(0).cast::<u8>());
+let result48 = match l7 {
+0 => {
+let e = {
+let l8 = i32::from(*ptr5.add(8).cast::<u8>());
+_rt::bool_lift(l8 as u8)
+};
+Ok(e)
+}
+1 => {
+let e = {
+let l9 = i32::from(*ptr5.add(8).cast::<u8>());
+use super::super::super::stile::capability::types::Error as V47;
+let v47 = match l9 {
+0 => {
+let e47 = {
+let l10 = *ptr5.add(16).cast::<*mut u8>();
+let l11 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len12 = l11;
+let bytes12 = _rt::Vec::from_raw_parts(l10.cast(), len12, len12);
+let l13 = *ptr5.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l14 = *ptr5.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len15 = l14;
+let bytes15 = _rt::Vec::from_raw_parts(l13.cast(), len15, len15);
+let l16 = *ptr5.add(16+4*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l17 = *ptr5.add(16+5*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len18 = l17;
+let bytes18 = _rt::Vec::from_raw_parts(l16.cast(), len18, len18);
+let l19 = *ptr5.add(16+6*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l20 = *ptr5.add(16+7*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len21 = l20;
+let bytes21 = _rt::Vec::from_raw_parts(l19.cast(), len21, len21);
+super::super::super::stile::capability::types::Denial{
+binding: _rt::string_lift(bytes12),
+operation: _rt::string_lift(bytes15),
+reason: _rt::string_lift(bytes18),
+remedy: _rt::string_lift(bytes21),
+}
+};
+V47::Denied(e47)
+}
+1 => {
+let e47 = {
+let l22 = *ptr5.add(16).cast::<*mut u8>();
+let l23 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len24 = l23;
+let bytes24 = _rt::Vec::from_raw_parts(l22.cast(), len24, len24);
+_rt::string_lift(bytes24)
+};
+V47::Revoked(e47)
+}
+2 => {
+V47::Expired
+}
+3 => {
+let e47 = {
+let l25 = *ptr5.add(16).cast::<*mut u8>();
+let l26 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len27 = l26;
+let bytes27 = _rt::Vec::from_raw_parts(l25.cast(), len27, len27);
+_rt::string_lift(bytes27)
+};
+V47::Exhausted(e47)
+}
+4 => {
+V47::TimedOut
+}
+5 => {
+let e47 = {
+let l28 = *ptr5.add(16).cast::<i64>();
+l28 as u64
+};
+V47::TooLarge(e47)
+}
+6 => {
+let e47 = {
+let l29 = *ptr5.add(16).cast::<*mut u8>();
+let l30 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len31 = l30;
+let bytes31 = _rt::Vec::from_raw_parts(l29.cast(), len31, len31);
+_rt::string_lift(bytes31)
+};
+V47::NotFound(e47)
+}
+7 => {
+let e47 = {
+let l32 = *ptr5.add(16).cast::<*mut u8>();
+let l33 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len34 = l33;
+let bytes34 = _rt::Vec::from_raw_parts(l32.cast(), len34, len34);
+_rt::string_lift(bytes34)
+};
+V47::AlreadyExists(e47)
+}
+8 => {
+let e47 = {
+let l35 = *ptr5.add(16).cast::<*mut u8>();
+let l36 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len37 = l36;
+let bytes37 = _rt::Vec::from_raw_parts(l35.cast(), len37, len37);
+_rt::string_lift(bytes37)
+};
+V47::Conflict(e47)
+}
+9 => {
+let e47 = {
+let l38 = *ptr5.add(16).cast::<*mut u8>();
+let l39 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len40 = l39;
+let bytes40 = _rt::Vec::from_raw_parts(l38.cast(), len40, len40);
+_rt::string_lift(bytes40)
+};
+V47::Invalid(e47)
+}
+10 => {
+let e47 = {
+let l41 = *ptr5.add(16).cast::<*mut u8>();
+let l42 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len43 = l42;
+let bytes43 = _rt::Vec::from_raw_parts(l41.cast(), len43, len43);
+_rt::string_lift(bytes43)
+};
+V47::Unavailable(e47)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e47 = {
+let l44 = *ptr5.add(16).cast::<*mut u8>();
+let l45 = *ptr5.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len46 = l45;
+let bytes46 = _rt::Vec::from_raw_parts(l44.cast(), len46, len46);
+_rt::string_lift(bytes46)
+};
+V47::Interrupted(e47)
+}
+};
+v47
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result48
+}
+}
+}
+impl Control {
+#[allow(unused_unsafe, clippy::all)]
+/// Asks for the end of a run that `start` returned. Nothing happens if it has ended.
+#[allow(async_fn_in_trait)]
+pub fn cancel(&self,run: &str,) -> Result<(),Error>{
+unsafe {
+#[repr(align(8))]
+struct RetArea([::core::mem::MaybeUninit::<u8>; 16+8*::core::mem::size_of::<*const u8>()]);
+let mut ret_area = RetArea([::core::mem::MaybeUninit::uninit(); 16+8*::core::mem::size_of::<*const u8>()]);
+let vec0 = run;
+let ptr0 = vec0.as_ptr().cast::<u8>();
+let len0 = vec0.len();
+let ptr1 = ret_area.0.as_mut_ptr().cast::<u8>();
+#[cfg(target_arch = "wasm32")]
+#[link(wasm_import_module = "stile:capability/runs@0.1.0")]
+unsafe extern "C" {
+#[link_name = "[method]control.cancel"]
+fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, );
+}
+#[cfg(not(target_arch = "wasm32"))]
+unsafe extern "C" fn wit_import2(_: i32, _: *mut u8, _: usize, _: *mut u8, ) { unreachable!() }
+wit_import2((self).handle() as i32, ptr0.cast_mut(), len0, ptr1);
+let l3 = i32::from(*ptr1.add(0).cast::<u8>());
+let result43 = match l3 {
+0 => {
+let e = ();
+Ok(e)
+}
+1 => {
+let e = {
+let l4 = i32::from(*ptr1.add(8).cast::<u8>());
+use super::super::super::stile::capability::types::Error as V42;
+let v42 = match l4 {
+0 => {
+let e42 = {
+let l5 = *ptr1.add(16).cast::<*mut u8>();
+let l6 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len7 = l6;
+let bytes7 = _rt::Vec::from_raw_parts(l5.cast(), len7, len7);
+let l8 = *ptr1.add(16+2*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l9 = *ptr1.add(16+3*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len10 = l9;
+let bytes10 = _rt::Vec::from_raw_parts(l8.cast(), len10, len10);
+let l11 = *ptr1.add(16+4*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l12 = *ptr1.add(16+5*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len13 = l12;
+let bytes13 = _rt::Vec::from_raw_parts(l11.cast(), len13, len13);
+let l14 = *ptr1.add(16+6*::core::mem::size_of::<*const u8>()).cast::<*mut u8>();
+let l15 = *ptr1.add(16+7*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len16 = l15;
+let bytes16 = _rt::Vec::from_raw_parts(l14.cast(), len16, len16);
+super::super::super::stile::capability::types::Denial{
+binding: _rt::string_lift(bytes7),
+operation: _rt::string_lift(bytes10),
+reason: _rt::string_lift(bytes13),
+remedy: _rt::string_lift(bytes16),
+}
+};
+V42::Denied(e42)
+}
+1 => {
+let e42 = {
+let l17 = *ptr1.add(16).cast::<*mut u8>();
+let l18 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len19 = l18;
+let bytes19 = _rt::Vec::from_raw_parts(l17.cast(), len19, len19);
+_rt::string_lift(bytes19)
+};
+V42::Revoked(e42)
+}
+2 => {
+V42::Expired
+}
+3 => {
+let e42 = {
+let l20 = *ptr1.add(16).cast::<*mut u8>();
+let l21 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len22 = l21;
+let bytes22 = _rt::Vec::from_raw_parts(l20.cast(), len22, len22);
+_rt::string_lift(bytes22)
+};
+V42::Exhausted(e42)
+}
+4 => {
+V42::TimedOut
+}
+5 => {
+let e42 = {
+let l23 = *ptr1.add(16).cast::<i64>();
+l23 as u64
+};
+V42::TooLarge(e42)
+}
+6 => {
+let e42 = {
+let l24 = *ptr1.add(16).cast::<*mut u8>();
+let l25 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len26 = l25;
+let bytes26 = _rt::Vec::from_raw_parts(l24.cast(), len26, len26);
+_rt::string_lift(bytes26)
+};
+V42::NotFound(e42)
+}
+7 => {
+let e42 = {
+let l27 = *ptr1.add(16).cast::<*mut u8>();
+let l28 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len29 = l28;
+let bytes29 = _rt::Vec::from_raw_parts(l27.cast(), len29, len29);
+_rt::string_lift(bytes29)
+};
+V42::AlreadyExists(e42)
+}
+8 => {
+let e42 = {
+let l30 = *ptr1.add(16).cast::<*mut u8>();
+let l31 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len32 = l31;
+let bytes32 = _rt::Vec::from_raw_parts(l30.cast(), len32, len32);
+_rt::string_lift(bytes32)
+};
+V42::Conflict(e42)
+}
+9 => {
+let e42 = {
+let l33 = *ptr1.add(16).cast::<*mut u8>();
+let l34 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len35 = l34;
+let bytes35 = _rt::Vec::from_raw_parts(l33.cast(), len35, len35);
+_rt::string_lift(bytes35)
+};
+V42::Invalid(e42)
+}
+10 => {
+let e42 = {
+let l36 = *ptr1.add(16).cast::<*mut u8>();
+let l37 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len38 = l37;
+let bytes38 = _rt::Vec::from_raw_parts(l36.cast(), len38, len38);
+_rt::string_lift(bytes38)
+};
+V42::Unavailable(e42)
+}
+n => {
+debug_assert_eq!(n, 11, "invalid enum discriminant");
+let e42 = {
+let l39 = *ptr1.add(16).cast::<*mut u8>();
+let l40 = *ptr1.add(16+1*::core::mem::size_of::<*const u8>()).cast::<usize>();
+let len41 = l40;
+let bytes41 = _rt::Vec::from_raw_parts(l39.cast(), len41, len41);
+_rt::string_lift(bytes41)
+};
+V42::Interrupted(e42)
+}
+};
+v42
+};
+Err(e)
+}
+_ => _rt::invalid_enum_discriminant(),
+};
+result43
 }
 }
 }
@@ -23043,8 +24206,8 @@ pub(crate) use __export_with_everything_impl as export;
 #[unsafe(link_section = "component-type:wit-bindgen:0.46.0:stile:extension@0.1.0:with-everything:encoded world")]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 10743] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xf1R\x01A\x02\x01A)\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 11176] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xa2V\x01A\x02\x01A)\x01\
 B\x0c\x04\0\x08pollable\x03\x01\x01h\0\x01@\x01\x04self\x01\0\x7f\x04\0\x16[meth\
 od]pollable.ready\x01\x02\x01@\x01\x04self\x01\x01\0\x04\0\x16[method]pollable.b\
 lock\x01\x03\x01p\x01\x01py\x01@\x01\x09pollables\x04\0\x05\x04\0\x04poll\x01\x06\
@@ -23270,29 +24433,38 @@ es.receive\x01\x0e\x01j\x01s\x01\x01\x01@\x02\x04self\x0a\x07mailboxs\0\x0f\x04\
 self\x11\0\x15\x04\0\x14[method]pending.take\x01\x16\x01h\x03\x01i\x08\x01j\x01\x18\
 \x01\x01\x01@\x02\x03env\x17\x04names\0\x19\x04\0\x03get\x01\x1a\x01j\0\x01\x01\x01\
 @\x03\x03env\x17\x04names\x09mailboxes\x18\0\x1b\x04\0\x03put\x01\x1c\x03\0\x1es\
-tile:capability/signals@0.1.0\x05\x14\x01B\x1e\x02\x03\x02\x01\x03\x04\0\x05erro\
-r\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x02\x03\x02\x01\x07\x04\0\x08\
-pollable\x03\0\x04\x04\0\x07control\x03\x01\x04\0\x05awake\x03\x01\x01h\x06\x01i\
-\x05\x01j\x01\x09\x01\x01\x01@\x01\x04self\x08\0\x0a\x04\0\x19[method]control.ca\
-ncelled\x01\x0b\x01i\x07\x01@\x01\x04self\x08\0\x0c\x04\0\x1a[method]control.kee\
-p-awake\x01\x0d\x01j\0\x01\x01\x01@\x02\x04self\x08\x05values\0\x0e\x04\0\x15[me\
-thod]control.stash\x01\x0f\x01ks\x01j\x01\x10\x01\x01\x01@\x01\x04self\x08\0\x11\
-\x04\0\x17[method]control.recover\x01\x12\x01h\x03\x01i\x06\x01j\x01\x14\x01\x01\
-\x01@\x02\x03env\x13\x04names\0\x15\x04\0\x03get\x01\x16\x01@\x03\x03env\x13\x04\
-names\x07control\x14\0\x0e\x04\0\x03put\x01\x17\x03\0\x1bstile:capability/runs@0\
-.1.0\x05\x15\x02\x03\0\x01\x06denial\x01B\x17\x02\x03\x02\x01\x16\x04\0\x06denia\
-l\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x01r\x04\x09read-only\x7f\x0b\
-destructive\x7f\x0aidempotent\x7f\x0aopen-world\x7f\x04\0\x0bannotations\x03\0\x04\
-\x01ks\x01r\x05\x04names\x0bdescriptions\x0cinput-schemas\x0doutput-schema\x06\x0b\
-annotations\x05\x04\0\x0adefinition\x03\0\x07\x01r\x02\x04paths\x07messages\x04\0\
-\x07problem\x03\0\x09\x01r\x03\x04names\x07messages\x05stacks\x04\0\x07failure\x03\
-\0\x0b\x01p\x0a\x01q\x05\x0cunknown-tool\x01s\0\x0dinvalid-input\x01\x0d\0\x06de\
-nied\x01\x01\0\x09exhausted\x01s\0\x06failed\x01\x0c\0\x04\0\x05error\x03\0\x0e\x01\
-p\x08\x01@\0\0\x10\x04\0\x08describe\x01\x11\x01i\x03\x01j\x01s\x01\x0f\x01@\x03\
-\x04tools\x05inputs\x03env\x12\0\x13\x04\0\x04call\x01\x14\x04\0\x1bstile:extens\
-ion/tools@0.1.0\x05\x17\x04\0%stile:extension/with-everything@0.1.0\x04\0\x0b\x15\
-\x01\0\x0fwith-everything\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit\
--component\x070.239.0\x10wit-bindgen-rust\x060.46.0";
+tile:capability/signals@0.1.0\x05\x14\x01B3\x02\x03\x02\x01\x03\x04\0\x05error\x03\
+\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x02\x03\x02\x01\x07\x04\0\x08pol\
+lable\x03\0\x04\x01m\x07\x05ready\x07running\x06asleep\x04done\x06failed\x09canc\
+elled\x06parked\x04\0\x05state\x03\0\x06\x01kw\x01ps\x01ks\x01r\x05\x05state\x07\
+\x05sincew\x05wakes\x08\x09mailboxes\x09\x06reason\x0a\x04\0\x06status\x03\0\x0b\
+\x04\0\x07control\x03\x01\x04\0\x05awake\x03\x01\x01h\x0d\x01i\x05\x01j\x01\x10\x01\
+\x01\x01@\x01\x04self\x0f\0\x11\x04\0\x19[method]control.cancelled\x01\x12\x01i\x0e\
+\x01@\x01\x04self\x0f\0\x13\x04\0\x1a[method]control.keep-awake\x01\x14\x01j\0\x01\
+\x01\x01@\x02\x04self\x0f\x05values\0\x15\x04\0\x15[method]control.stash\x01\x16\
+\x01j\x01\x0a\x01\x01\x01@\x01\x04self\x0f\0\x17\x04\0\x17[method]control.recove\
+r\x01\x18\x01j\x01s\x01\x01\x01@\x04\x04self\x0f\x04tools\x05inputs\x03key\x0a\0\
+\x19\x04\0\x15[method]control.start\x01\x1a\x01@\x02\x04self\x0f\x03runs\0\x11\x04\
+\0\x15[method]control.ended\x01\x1b\x01@\x02\x04self\x0f\x03runs\0\x19\x04\0\x17\
+[method]control.outcome\x01\x1c\x01j\x01\x0c\x01\x01\x01@\x02\x04self\x0f\x03run\
+s\0\x1d\x04\0\x16[method]control.status\x01\x1e\x01j\x01\x7f\x01\x01\x01@\x05\x04\
+self\x0f\x03runs\x07mailboxs\x04datas\x03key\x0a\0\x1f\x04\0\x16[method]control.\
+signal\x01\x20\x01@\x02\x04self\x0f\x03runs\0\x15\x04\0\x16[method]control.cance\
+l\x01!\x01h\x03\x01i\x0d\x01j\x01#\x01\x01\x01@\x02\x03env\"\x04names\0$\x04\0\x03\
+get\x01%\x01@\x03\x03env\"\x04names\x07control#\0\x15\x04\0\x03put\x01&\x03\0\x1b\
+stile:capability/runs@0.1.0\x05\x15\x02\x03\0\x01\x06denial\x01B\x17\x02\x03\x02\
+\x01\x16\x04\0\x06denial\x03\0\0\x02\x03\x02\x01\x04\x04\0\x03env\x03\0\x02\x01r\
+\x04\x09read-only\x7f\x0bdestructive\x7f\x0aidempotent\x7f\x0aopen-world\x7f\x04\
+\0\x0bannotations\x03\0\x04\x01ks\x01r\x05\x04names\x0bdescriptions\x0cinput-sch\
+emas\x0doutput-schema\x06\x0bannotations\x05\x04\0\x0adefinition\x03\0\x07\x01r\x02\
+\x04paths\x07messages\x04\0\x07problem\x03\0\x09\x01r\x03\x04names\x07messages\x05\
+stacks\x04\0\x07failure\x03\0\x0b\x01p\x0a\x01q\x05\x0cunknown-tool\x01s\0\x0din\
+valid-input\x01\x0d\0\x06denied\x01\x01\0\x09exhausted\x01s\0\x06failed\x01\x0c\0\
+\x04\0\x05error\x03\0\x0e\x01p\x08\x01@\0\0\x10\x04\0\x08describe\x01\x11\x01i\x03\
+\x01j\x01s\x01\x0f\x01@\x03\x04tools\x05inputs\x03env\x12\0\x13\x04\0\x04call\x01\
+\x14\x04\0\x1bstile:extension/tools@0.1.0\x05\x17\x04\0%stile:extension/with-eve\
+rything@0.1.0\x04\0\x0b\x15\x01\0\x0fwith-everything\x03\0\0\0G\x09producers\x01\
+\x0cprocessed-by\x02\x0dwit-component\x070.239.0\x10wit-bindgen-rust\x060.46.0";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {
