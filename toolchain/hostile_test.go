@@ -60,6 +60,7 @@ func TestHostileTypeScript(t *testing.T) {
 		{"a huge return value", "", `return "x".repeat(2 << 20);`, "limit reached: output (1 MiB)", new(*host.LimitError)},
 		{"a huge log", "", `for (let i = 0; i < 10000; i++) console.log("x".repeat(100)); return "ok";`, "", nil},
 		{"many timers", "", `for (let i = 0; i < 100; i++) setTimeout(() => {}, 1); return "ok";`, "", nil},
+		{"many timers, the last due first", "", `const order: number[] = []; await Promise.all(Array.from({ length: 200 }, (_, i) => new Promise<void>((r) => setTimeout(() => { order.push(i); r(); }, 1000 - 4 * i)))); return order[0] === 199 && order[199] === 0 && order.length === 200 ? "ok" : order;`, "", nil},
 
 		{"a failure", "", `throw new TypeError("that is wrong");`, "tool failed: TypeError: that is wrong", new(*host.GuestError)},
 		{"nothing to throw", "", `throw undefined;`, "tool failed: undefined", new(*host.GuestError)},

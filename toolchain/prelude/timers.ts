@@ -21,8 +21,25 @@ let lastId = 0;
 const waits = new Set<bigint>();
 
 function insert(timer: Timer): void {
-  const at = timers.findIndex((other) => other.due > timer.due);
-  timers.splice(at < 0 ? timers.length : at, 0, timer);
+  let at = 0;
+  for (let end = timers.length; at < end; ) {
+    const middle = (at + end) >> 1;
+    if (timers[middle].due > timer.due) end = middle;
+    else at = middle + 1;
+  }
+  timers.splice(at, 0, timer);
+}
+
+let soon = false;
+
+/** Watches once the code waits, so that timers that were started together take one wait in whatever order they are due. */
+function watchSoon(): void {
+  if (soon) return;
+  soon = true;
+  Promise.resolve().then(() => {
+    soon = false;
+    watch();
+  });
 }
 
 function watch(): void {
@@ -62,7 +79,7 @@ function add(name: string, callback: unknown, milliseconds: unknown, args: unkno
     every: repeat ? nanoseconds : undefined,
     run: () => callback(...args),
   });
-  watch();
+  watchSoon();
   return lastId;
 }
 
