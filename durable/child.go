@@ -346,13 +346,13 @@ func (r *Runs) Children(ctx context.Context, name string) ([]Info, error) {
 	})
 }
 
-// block looks for a descendant of a run that is parked. Of the ways to it, each run has yet to take the result of the next.
+// block looks for a parked run without which a run does not go on: a descendant, of whose ways to it each run has yet to take the result of the next, or a started run that it waits for, or one of these does.
 func (w *row) block(ctx context.Context, c *sqlite.Conn) error {
 	if w.state.Final() {
 		return nil
 	}
 	// With UNION, a file in which runs are their own ancestors does not go on for ever.
-	const below = `WITH RECURSIVE below (id) AS (SELECT id FROM run WHERE parent = ? AND taken IS NULL UNION SELECT run.id FROM run JOIN below ON run.parent = below.id WHERE taken IS NULL)
+	const below = `WITH RECURSIVE below (id) AS (VALUES (?) UNION SELECT run.id FROM run JOIN below ON run.parent = below.id WHERE taken IS NULL UNION SELECT awaited.run FROM awaited JOIN below ON awaited.waiter = below.id)
 		SELECT name, reason FROM run JOIN below USING (id) WHERE state = 'parked' ORDER BY id LIMIT 1`
 	var b Blocked
 	err := c.Row(ctx, below, w.id).Scan(&b.Run, &b.Reason)

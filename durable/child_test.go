@@ -159,6 +159,7 @@ const familyProgram = `
 		return await told({ status, signal, cancel, result }[input.does as "status"](...(input.args ?? [])));
 	}
 	case "waits": return await (await env.runs.start("t", input.order)).result();
+	case "calls": return await call(input.order);
 	case "one": return (await env.signals.receive("last")).data;
 	case "echo": return name ?? null;
 	case "start": { const run = await env.runs.start("t", input.order, input.options); return run.id; }

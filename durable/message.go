@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -436,19 +437,21 @@ func forgetMessages(ctx context.Context, c *sqlite.Conn, id int64) error {
 	return nil
 }
 
-// mailboxesOf are the mailboxes that a sleeping run waits for and that are for signals.
-func mailboxesOf(ctx context.Context, c *sqlite.Conn, id int64) (names []string, err error) {
+// waitsOf are the mailboxes for signals that a sleeping run waits for, and the runs that it has started and waits for.
+func waitsOf(ctx context.Context, c *sqlite.Conn, id int64) (names, runs []string, err error) {
 	for one, err := range c.Rows(ctx, `SELECT mailbox FROM waiting WHERE run = ? ORDER BY mailbox`, id) {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		var name string
 		if err := one.Scan(&name); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if abi.IsMailbox(name) {
+		if run, ok := strings.CutPrefix(name, abi.RunMailbox("")); ok {
+			runs = append(runs, run)
+		} else if abi.IsMailbox(name) {
 			names = append(names, name)
 		}
 	}
-	return names, nil
+	return names, runs, nil
 }

@@ -657,8 +657,22 @@ type Result struct {
 	Attempts []Attempt `json:"attempts,omitempty"`
 	// Mailboxes are those from which a sleeping run waits for messages.
 	Mailboxes []string `json:"mailboxes,omitempty"`
+	// Awaited are the runs that a sleeping run has started and waits for.
+	Awaited []string `json:"awaited,omitempty"`
 
 	ended ended
+}
+
+// WaitsFor says for which signals and runs a sleeping run waits. It is empty if it waits for neither.
+func (r Result) WaitsFor() string {
+	var waits []string
+	if len(r.Mailboxes) > 0 {
+		waits = append(waits, "signals in "+printable.Short(strings.Join(r.Mailboxes, ", "), 500))
+	}
+	if len(r.Awaited) > 0 {
+		waits = append(waits, "the end of "+printable.Short(strings.Join(r.Awaited, ", "), 500))
+	}
+	return strings.Join(waits, ", and for ")
 }
 
 // Wait returns how a run ended, once it has. The end of ctx does not end the run.
@@ -716,9 +730,9 @@ func (r *Runs) Result(ctx context.Context, name string) (result Result, err erro
 		if result.Attempts, err = r.attempts(ctx, c, w); err != nil {
 			return err
 		}
-		result.Mailboxes = nil
+		result.Mailboxes, result.Awaited = nil, nil
 		if w.state == Asleep {
-			result.Mailboxes, err = mailboxesOf(ctx, c, w.id)
+			result.Mailboxes, result.Awaited, err = waitsOf(ctx, c, w.id)
 			return err
 		}
 		err = c.Row(ctx, `SELECT body FROM outcome WHERE run = ?`, w.id).Scan(&body)

@@ -243,7 +243,16 @@ func TestStartedParked(t *testing.T) {
 			t.Fatal(r.State, err)
 		}
 		waits := s.start(t, spec, fmt.Sprintf(`{"what": "await", "durably": true, "run": %q}`, run))
-		s.until(t, waits, durable.Asleep)
+		above := s.start(t, spec, fmt.Sprintf(`{"what": "calls", "order": {"what": "await", "durably": true, "run": %q}}`, run))
+		for _, name := range []string{waits, s.childrenIn(t, above, 1, durable.Asleep)[0]} {
+			r := s.until(t, name, durable.Asleep)
+			if r.WaitsFor() != "the end of "+run || r.Blocked == nil || r.Blocked.Run != run {
+				t.Errorf("it waits for %q, and is blocked by %v", r.WaitsFor(), r.Blocked)
+			}
+		}
+		if r, err := s.runs.Get(t.Context(), above); err != nil || r.Blocked == nil || r.Blocked.Run != run {
+			t.Errorf("its caller is blocked by %v, %v", r.Blocked, err)
+		}
 		if got := s.does(t, spec, run, "status", ""); !strings.Contains(got, `"state":"parked"`) || strings.Contains(got, "secret") {
 			t.Errorf("its status is %s", got)
 		}
@@ -252,6 +261,9 @@ func TestStartedParked(t *testing.T) {
 		}
 		if r, err := s.runs.Wait(t.Context(), waits); err != nil || !strings.HasPrefix(string(r.Output), c.want) {
 			t.Errorf("%s: %s %v %s", c.name, r.State, err, r.Output)
+		}
+		if r, err := s.runs.Wait(t.Context(), above); err != nil || !strings.HasPrefix(string(r.Output), c.want) {
+			t.Errorf("%s: the caller of one that waits: %s %v %s", c.name, r.State, err, r.Output)
 		}
 	}
 }

@@ -177,7 +177,7 @@ type Info struct {
 	Component string `json:"component,omitempty"`
 	// Parent is the run that started it and takes its result.
 	Parent string `json:"parent,omitempty"`
-	// Blocked is a run that this one has called, directly or through others, and that is parked. It is nil if there is none.
+	// Blocked is a parked run that this one has called, or has started and waits for, directly or through others. It is nil if there is none.
 	Blocked *Blocked `json:"blocked,omitempty"`
 	// Input is JSON.
 	Input json.RawMessage `json:"input,omitempty"`

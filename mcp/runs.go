@@ -189,11 +189,11 @@ func (r *request) where(ctx context.Context, run string) string {
 // waitsFor says what a sleeping run waits for, other than a time.
 func waitsFor(run durable.Result) string {
 	var waits []string
-	if len(run.Mailboxes) > 0 {
-		waits = append(waits, "signals in "+printable.Short(strings.Join(run.Mailboxes, ", "), 500))
+	if text := run.WaitsFor(); text != "" {
+		waits = append(waits, text)
 	}
 	if run.Blocked != nil {
-		waits = append(waits, "run "+run.Blocked.Run+", which it called and which is parked")
+		waits = append(waits, "run "+run.Blocked.Run+", which is parked")
 	}
 	return strings.Join(waits, ", and for ")
 }

@@ -170,7 +170,7 @@ func TestDurableTool(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := does[statusOutput](c, "run_status", object{"run": s.Run}).Runs[0]; !strings.Contains(got.Waits, child.Run+", which it called and which is parked") || !strings.Contains(got.Next, "stile runs retry "+child.Run) || strings.Contains(got.Waits+got.Next, "secret") {
+	if got := does[statusOutput](c, "run_status", object{"run": s.Run}).Runs[0]; !strings.Contains(got.Waits, child.Run+", which is parked") || !strings.Contains(got.Next, "stile runs retry "+child.Run) || strings.Contains(got.Waits+got.Next, "secret") {
 		t.Errorf("got %+v", got)
 	}
 

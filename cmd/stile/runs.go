@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/stilehost/stile/durable"
@@ -136,7 +135,7 @@ func listedState(r durable.Info) string {
 // blockedBy says what to do about a run that another one has called, and that is parked.
 func blockedBy(b *durable.Blocked) string {
 	run := line(b.Run, 64)
-	return fmt.Sprintf("run %s, which it called, is parked: %s. Once that is mended, stile runs retry %s has both go on", run, line(b.Reason, 1000), run)
+	return fmt.Sprintf("run %s, for which it waits, is parked: %s. Once that is mended, stile runs retry %s has both go on", run, line(b.Reason, 1000), run)
 }
 
 // refusedPosts says what was posted to a run in vain.
@@ -224,8 +223,8 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 		for _, a := range r.Attempts {
 			rows = append(rows, []string{fmt.Sprintf("attempt %d", a.Number), line(fmt.Sprintf("%s: %s", a.Ended.Local().Format(time.DateTime), a.Outcome), 400)})
 		}
-		if len(r.Mailboxes) > 0 {
-			rows = append(rows, []string{"waits for", line("signals in "+strings.Join(r.Mailboxes, ", "), 1000) + " since " + r.Changed.Local().Format(time.DateTime)})
+		if waits := r.WaitsFor(); waits != "" {
+			rows = append(rows, []string{"waits for", line(waits, 1100) + " since " + r.Changed.Local().Format(time.DateTime)})
 		}
 		for _, m := range messages[:min(len(messages), maxShownMessages)] {
 			text := fmt.Sprintf("%s from %s: %s", m.Received.Local().Format(time.DateTime), line(m.From, 200), line(string(m.Data), 500))

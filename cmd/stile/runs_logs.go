@@ -176,8 +176,8 @@ func whereItIs(r durable.Result) string {
 	if !r.Wake.IsZero() {
 		text += ", until " + r.Wake.Local().Format(time.DateTime)
 	}
-	if len(r.Mailboxes) > 0 {
-		text += ", and waits for signals in " + line(strings.Join(r.Mailboxes, ", "), 1000)
+	if waits := r.WaitsFor(); waits != "" {
+		text += ", and waits for " + line(waits, 1100)
 	}
 	return text
 }

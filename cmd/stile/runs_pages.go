@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/stilehost/stile/durable"
@@ -39,7 +38,8 @@ func (p runPages) List(ctx context.Context, before string, most int) ([]web.Run,
 		r := durable.Result{Info: p.runs.Redact(i)}
 		if i.State == durable.Asleep {
 			if now, err := p.runs.Result(ctx, i.Name); err == nil {
-				r.Mailboxes = p.runs.RedactResult(now).Mailboxes
+				now = p.runs.RedactResult(now)
+				r.Mailboxes, r.Awaited = now.Mailboxes, now.Awaited
 			}
 		}
 		all = append(all, onPage(r))
@@ -52,9 +52,7 @@ func onPage(r durable.Result) web.Run {
 	if t, ok := callOf(r.Info); ok {
 		page.Tool = t.Tool
 	}
-	if len(r.Mailboxes) > 0 {
-		page.Waits = "signals in " + strings.Join(r.Mailboxes, ", ")
-	}
+	page.Waits = r.WaitsFor()
 	if b := r.Blocked; b != nil {
 		page.Blocked = &web.Blocked{Run: b.Run, Reason: b.Reason}
 	}
