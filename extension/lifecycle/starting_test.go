@@ -404,3 +404,23 @@ func TestStartCircle(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestStartWaitsBeside has a tool do something else while it waits for a run: here, what the run waits for.
+func TestStartWaitsBeside(t *testing.T) {
+	f := newFamily(t, newHome(t))
+	add(t, f.m, answers("base", `(await env.mail.receive("go")).data`, `"mail": {"signals": true}`))
+	add(t, f.m, starts("top", `await (async () => {
+		const run = await env.run.start("base_get");
+		const [result] = await Promise.all([run.result(), env.clock.sleep(input.ms).then(() => run.signal("go", 7))]);
+		return result;
+	})()`, "base_*"))
+	for _, ms := range []string{"0", "100"} {
+		c := Call{Viewer: agent, Tool: "top_get", Input: []byte(`{"ms": ` + ms + `}`)}
+		if r, err := f.m.Call(t.Context(), c); err != nil || string(r.Output) != "7" {
+			t.Errorf("after %s ms: %s, %v", ms, r.Output, err)
+		}
+		if r := f.ends(f.start(c)); string(r.Output) != "7" {
+			t.Errorf("durable, after %s ms: %s %s", ms, r.Output, r.Outcome)
+		}
+	}
+}
