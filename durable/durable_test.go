@@ -77,8 +77,12 @@ func open(ctx context.Context, dir, cacheDir, keyDir string, change ...func(*dur
 			return nil, err
 		}
 	}
+	most, err := crashes()
+	if err != nil {
+		return nil, err
+	}
 	options := durable.Options{
-		Dir: dir, Key: key, Host: h, Now: s.now, URL: "https://signals.example/", Functions: map[string]durable.Function{"lines": durable.Func(lines)}, Idle: 20 * time.Millisecond, Crashes: 1000, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Dir: dir, Key: key, Host: h, Now: s.now, URL: "https://signals.example/", Functions: map[string]durable.Function{"lines": durable.Func(lines), "poison": durable.Func(poison), "innocent": durable.Func(innocent)}, Idle: 20 * time.Millisecond, Crashes: most, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Request: func(_ context.Context, run durable.Info) (durable.Authority, error) {
 			env := host.Env{"clock": clock.By(s.now), "store": bucket.Bucket(run.Target), "mail": s.mail, "signals": &signals.Mailboxes{Now: s.now, Reachable: true}, "signed": &signals.Mailboxes{Now: s.now, Reachable: true, Verify: abi.Verify{Secret: "hook", As: "github"}}, "runs": &runs.Control{Starter: s.starter}}
 			if s.box != nil {

@@ -48,7 +48,8 @@ type Options struct {
 	Live int
 	// Idle is how long a run waits before it sleeps. Default 1 s.
 	Idle time.Duration
-	// Crashes is how many processes a run may outlive without coming on before it is parked. Default 5.
+	// Crashes is how many processes a run may outlive without sleeping or ending before it is parked. From half of them on, a process has one such run at a time, so that
+	// others are not parked with the one that crashes it. Default 5.
 	Crashes int
 	// MaxEnded is how many runs are kept that have ended, and MaxEndedBytes how many bytes their inputs and results take. Those that ended first are
 	// removed, and their keys forgotten. Of those of one [Spec.Whose], a tenth of that is kept. Default 10,000 runs and 256 MiB.

@@ -32,6 +32,7 @@ type active struct {
 	function bool // of Go code
 	retry    Retry
 	cancel   context.CancelCauseFunc
+	alone    time.Time // until when no other suspect is taken; zero for what is none
 
 	listening atomic.Bool // it is written down
 }
@@ -284,6 +285,33 @@ func (r *Runs) take() (wait time.Duration, err error) {
 	return min(wait, fire), errors.Join(unfired, r.hear(), r.look(mine, now))
 }
 
+// Of the runs that were awake when a process ended, any may have brought that about. So a process that goes on with suspects, which are halfway to being parked for it, takes one
+// after the other: while one of them crashes it, the others are not there. A suspect that has not crashed it after this time has let the next one in.
+const aloneTime = 30 * time.Second
+
+// suspects says how many processes a run has outlived that may be what ends them, from the first to the last number. One that has outlived more is parked, and ends nothing.
+func (r *Runs) suspects() (from, to int64) { return int64(r.o.Crashes+1) / 2, int64(r.o.Crashes) - 1 }
+
+func (r *Runs) suspect(crashes int64) bool {
+	from, to := r.suspects()
+	return from <= crashes && crashes <= to
+}
+
+// takable selects the runs that can be beside those of this process. Its parameters are trying and suspects.
+const takable = ` AND NOT (? AND crashes BETWEEN ? AND ?)`
+
+// trying reports whether a suspect was taken a short time ago.
+func (r *Runs) trying(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.active {
+		if now.Before(a.alone) {
+			return true
+		}
+	}
+	return false
+}
+
 // lead is how long before a run is due it is taken, so that its instance waits for that.
 const lead = 3 * time.Millisecond
 
@@ -295,13 +323,15 @@ func (r *Runs) due(ctx context.Context, now time.Time, most int) (due []int64, w
 	if err != nil {
 		return nil, wait, err
 	}
+	from, to := r.suspects()
+	trying := r.trying(time.Now())
 	err = r.db.Read(ctx, func(c *sqlite.Conn) (err error) {
 		if r.only != nil {
-			due, wait, err = r.dueOf(ctx, c, soon)
+			due, wait, err = r.dueOf(ctx, c, soon, trying)
 			return err
 		}
-		const query = `SELECT id FROM run WHERE state = 'ready'` + runnable + ` UNION ALL SELECT id FROM run WHERE state = 'asleep' AND wake <= ?` + runnable + ` LIMIT ?`
-		if due, err = idsOf(ctx, c, query, functions, soon.UnixMilli(), functions, most); err != nil || len(due) > 0 {
+		const query = `SELECT id FROM run WHERE state = 'ready'` + runnable + takable + ` UNION ALL SELECT id FROM run WHERE state = 'asleep' AND wake <= ?` + runnable + takable + ` LIMIT ?`
+		if due, err = idsOf(ctx, c, query, functions, trying, from, to, soon.UnixMilli(), functions, trying, from, to, most); err != nil || len(due) > 0 {
 			return err
 		}
 		var at sql.NullInt64
@@ -337,16 +367,19 @@ func (r *Runs) takeReady(ctx context.Context, c *sqlite.Conn, ids []int64, now t
 	if err := r.alive(ctx, c); err != nil {
 		return nil, err
 	}
+	from, to := r.suspects()
+	trying := r.trying(time.Now())
 	for _, id := range ids {
 		var w row
 		err := c.Row(ctx, `UPDATE run SET state = 'running', owner = ?, fence = fence + 1, wake = NULL, ends = ifnull(ends, ? + grace)
-			WHERE id = ? AND (state = 'ready' OR state = 'asleep' AND wake <= ?) RETURNING `+rowColumns, r.owner, r.now().UnixMilli(), id, now.Add(lead).UnixMilli()).Scan(w.fields()...)
+			WHERE id = ? AND (state = 'ready' OR state = 'asleep' AND wake <= ?)`+takable+` RETURNING `+rowColumns, r.owner, r.now().UnixMilli(), id, now.Add(lead).UnixMilli(), trying, from, to).Scan(w.fields()...)
 		if errors.Is(err, sql.ErrNoRows) {
-			continue // another process has it
+			continue // another process has it, or it is a suspect and not alone
 		}
 		if err != nil {
 			return nil, err
 		}
+		trying = trying || r.suspect(w.crashes)
 		if w.parts, err = readParts(ctx, c, id, takenBytes); err != nil {
 			return nil, err
 		}
@@ -359,6 +392,9 @@ func (r *Runs) takeReady(ctx context.Context, c *sqlite.Conn, ids []int64, now t
 func (r *Runs) adopt(w row) {
 	a := &active{runs: r, id: w.id, name: w.name, fence: w.fence, batches: w.batches, function: w.function.Valid}
 	a.journal = &journal{writer: &r.writer, run: a}
+	if r.suspect(w.crashes) {
+		a.alone = time.Now().Add(aloneTime)
+	}
 	r.mu.Lock()
 	r.active[w.id] = a
 	r.mu.Unlock()
@@ -402,7 +438,7 @@ func readParts(ctx context.Context, c *sqlite.Conn, id, most int64) (*parts, err
 }
 
 // dueOf finds the runs that can go on among the only ones that this process works on, and when there may be more.
-func (r *Runs) dueOf(ctx context.Context, c *sqlite.Conn, now time.Time) (due []int64, wait time.Duration, err error) {
+func (r *Runs) dueOf(ctx context.Context, c *sqlite.Conn, now time.Time, trying bool) (due []int64, wait time.Duration, err error) {
 	wait = time.Hour
 	var all []row // with all that they have called, and that these wait for
 	known, roots := map[int64]bool{}, map[int64]bool{}
@@ -438,6 +474,7 @@ func (r *Runs) dueOf(ctx context.Context, c *sqlite.Conn, now time.Time) (due []
 	for _, w := range all {
 		switch at := timeOf(w.wake.Int64).Sub(now); {
 		case !slices.Contains(r.functions, w.function.String): // another process has it
+		case trying && r.suspect(w.crashes):
 		case w.state == Ready, w.state == Asleep && w.wake.Valid && at <= 0:
 			due = append(due, w.id)
 		case w.state == Asleep && w.wake.Valid:
