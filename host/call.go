@@ -46,6 +46,7 @@ type call struct {
 	replay  *player           // answers instead of capabilities; nil in an ordinary call
 	journal *journal          // of a durable call; otherwise nil
 	opened  map[string][]byte // what is written down of bindings of a durable call
+	grants  []keptGrant       // of a durable call
 	awake   time.Duration     // how long the call was awake before it last slept
 	spent   func()            // ends ctx if an operation uses up the processor time
 	stepping

@@ -56,8 +56,8 @@ func (systemClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 // pollable, like `subscribe`, returns a ready one. Any other, like `now` or `size`, ends the call with a [GrantError], because every
 // value would be untrue.
 //
-// What is used is the grant's, and not written down with a durable call. When the call goes on, give it the same grant, or in another process one with what is left
-// ([Grant.Usage]) and the same end.
+// A durable call also counts on its own what it uses of a grant among its bindings, and writes that down, with the grant's end. So when it goes on, with this grant or another, neither its sleep nor the end of the
+// process has refilled the budget, and the grant ends no later. The bounds are those of the grant that it gets then. What other calls use is not written down: see [Grant.Usage].
 //
 // A Grant is safe for concurrent use and needs no closing.
 type Grant struct {

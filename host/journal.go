@@ -216,20 +216,12 @@ func (c *call) answer(e *encoder, op *operation, repeat abi.Repeat, args []abi.V
 
 // logUsed logs what bindings have used of their limits, where that has changed.
 func (c *call) logUsed() error {
-	for name, b := range c.env {
-		state, _ := b.used()
-		if state == nil || bytes.Equal(state, c.opened[name]) {
-			continue
-		}
-		c.opened[name] = state
+	return c.changed(func(name string, state []byte) error {
 		e := newEntry(entryUsed)
 		e.text(name)
 		e.bytes(state)
-		if err := c.journal.Journal.Append(e.buf); err != nil {
-			return err
-		}
-	}
-	return nil
+		return c.journal.Journal.Append(e.buf)
+	})
 }
 
 // used is what a binding of the call's own env keeps for the length of the call, such as what it has used of its limits. It is nil if there is nothing. ok is false if the call
@@ -247,6 +239,9 @@ func (b *binding) used() (state []byte, ok bool) {
 func (c *call) openKept() error {
 	env, err := c.given()
 	if err != nil {
+		return err
+	}
+	if err := c.keepGrants(env); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -501,6 +496,7 @@ func (c *call) consume(op *operation, args []abi.Value) {
 
 // derive executes an operation that makes handles again, so that they get the numbers that they had.
 func (c *call) derive(op *operation, repeat abi.Repeat, binding string, args []abi.Value, logged abi.Value, reps []abi.Rep, resources []*abi.Resource) error {
+	defer c.unspent()()
 	made := c.derives(op, repeat, args)
 	if len(reps) > 0 {
 		c.handles.next = max(c.handles.next, reps[0]-1)

@@ -221,10 +221,11 @@ func (c *call) sleep(of *Component) (*AsleepError, error) {
 		d.Wants = nil
 		s.Denials = append(s.Denials, d)
 	}
-	for name, b := range c.env {
-		if state, _ := b.used(); state != nil {
-			s.Opened[name] = state
-		}
+	if err := c.changed(func(name string, state []byte) error {
+		s.Opened[name] = state
+		return nil
+	}); err != nil {
+		return nil, err
 	}
 	asleep := &AsleepError{}
 	for _, h := range c.parked {
