@@ -119,8 +119,8 @@ func TestChildLogIsKept(t *testing.T) {
 	}
 }
 
-// TestLongLog reads a log that takes little room in the file and has very many operations. Few are held at once.
-func TestLongLog(t *testing.T) {
+// TestLogOfManyOperations reads a log that takes little room in the file and has very many operations. Few are held at once.
+func TestLogOfManyOperations(t *testing.T) {
 	const batches, steps = 40, 2500
 	r := functions(t)
 	run := r.started(t)
