@@ -802,7 +802,7 @@ func (r *Runs) cancelAs(ctx context.Context, by reach, name string, grace time.D
 			_, err := c.Exec(ctx, `UPDATE run SET cancel = 1, listens = 0 WHERE id = ?`, w.id)
 			return err
 		}
-		return r.finish(ctx, c, w.name, Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: errCancelled.Error()}}, k)
+		return r.finish(ctx, c, w.name, Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: ErrCancelled.Error()}}, k)
 	}
 	err := r.updateCut(ctx, r.db.Update, w.id, nil, func(c *sqlite.Conn, k cuts) (err error) {
 		asked, told = false, false

@@ -22,6 +22,9 @@ import (
 // between them must depend on nothing else: what reads the time, a random number or a file belongs into a step. Where the run waits, sleeps or ends
 // early, these functions do not return: the deferred calls of the Function run, and its goroutine ends. So it calls them in the goroutine in which
 // it was called.
+//
+// ctx ends when somebody cancels the run, with the cause [ErrCancelled], at its deadline, with [ErrLate], when another process has the run, with a *[LostError], and when this process stops.
+// A step that takes long should return then. What it returns after that is not kept.
 type Function func(ctx context.Context, input json.RawMessage) (output any, err error)
 
 // Func returns a [Function] with an input and an output that are read and written as JSON. An error is how the run ends.

@@ -353,12 +353,13 @@ func TestEndedFunction(t *testing.T) {
 	var runs *durable.Runs
 	steps, left := make(chan string, 10), make(chan error, 10)
 	runs = function(t, func(ctx context.Context, how string) (string, error) {
-		defer func() { left <- ctx.Err() }()
+		defer func() { left <- context.Cause(ctx) }()
 		name, err := durable.Step(ctx, "wait", func(ctx context.Context) (string, error) {
 			switch how {
 			case "step":
 				steps <- "begun"
 				<-ctx.Done()
+				left <- context.Cause(ctx)
 				return "", ctx.Err()
 			case "falls asleep":
 				list, err := runs.List(ctx, "", 1)
@@ -383,8 +384,16 @@ func TestEndedFunction(t *testing.T) {
 	if r := result(t, runs, in); r.State != durable.Cancelled {
 		t.Errorf("got %s %v", r.State, r.Outcome)
 	}
-	if err := <-left; err == nil {
-		t.Error("the context of the function has not ended")
+	for _, of := range []string{"step", "function"} {
+		if err := <-left; !errors.Is(err, durable.ErrCancelled) {
+			t.Errorf("the context of the %s ended with %v", of, err)
+		}
+	}
+	if r := result(t, runs, start(t, runs, durable.Spec{Input: []byte(`"step"`), Deadline: 100 * time.Millisecond})); r.Outcome.Limit != "deadline" {
+		t.Errorf("got %s %v", r.State, r.Outcome)
+	}
+	if err := <-left; !errors.Is(err, durable.ErrLate) {
+		t.Errorf("the context of the step ended with %v", err)
 	}
 	if r := result(t, runs, start(t, runs, durable.Spec{Input: []byte(`"falls asleep"`)})); r.State != durable.Cancelled {
 		t.Errorf("got %s %v", r.State, r.Outcome)

@@ -85,14 +85,15 @@ func (r *Runs) Drain(ctx context.Context) {
 	}
 }
 
-// errCancelled ends the call of a run that somebody cancelled.
-var errCancelled = errors.New("the run was cancelled")
+// ErrCancelled is the cause of the end of a run's context when somebody cancelled the run. [context.Cause] returns an error that is it: in a [Function], its steps, and Go code of a capability that
+// the call of a run uses.
+var ErrCancelled = errors.New("the run was cancelled")
 
 // errGrace ends the call of a run that was told, and has not ended by itself.
-var errGrace = fmt.Errorf("%w, and did not end by itself in the time that it had for that", errCancelled)
+var errGrace = fmt.Errorf("%w, and did not end by itself in the time that it had for that", ErrCancelled)
 
-// errLate ends the call of a run that is out of time.
-var errLate = errors.New("the run has reached its deadline")
+// ErrLate is the same for a run that has reached its deadline.
+var ErrLate = errors.New("the run has reached its deadline")
 
 func (r *Runs) work() {
 	next := time.NewTimer(0)
@@ -503,11 +504,11 @@ func (r *Runs) look(mine []*active, now time.Time) error {
 		case !ok || h.fence != a.fence:
 			end(&LostError{a.name})
 		case h.cancel && !h.listens:
-			end(errCancelled)
+			end(ErrCancelled)
 		case h.ends.Valid && now.After(timeOf(h.ends.Int64)):
 			end(errGrace)
 		case now.After(timeOf(h.deadline)):
-			end(errLate)
+			end(ErrLate)
 		}
 	}
 	return nil
@@ -536,8 +537,8 @@ func (r *Runs) begin(a *active, w row) {
 		return
 	}
 	if w.cancel && !w.listens {
-		cancel(errCancelled)
-		done(host.Result{}, errCancelled)
+		cancel(ErrCancelled)
+		done(host.Result{}, ErrCancelled)
 		return
 	}
 	if w.ends.Valid && r.now().After(timeOf(w.ends.Int64)) {
@@ -546,8 +547,8 @@ func (r *Runs) begin(a *active, w row) {
 		return
 	}
 	if r.now().After(timeOf(w.deadline)) {
-		cancel(errLate)
-		done(host.Result{}, errLate)
+		cancel(ErrLate)
+		done(host.Result{}, ErrLate)
 		return
 	}
 	s, state, entries, err := r.history(ctx, a, w)
@@ -746,10 +747,10 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 		}
 	case errors.As(err, &wait):
 		write = func(c *sqlite.Conn, _ cuts) error { return r.sleep(ctx, c, a, []abi.Wait{wait.Wait}) }
-	case errors.Is(cause, errCancelled):
+	case errors.Is(cause, ErrCancelled):
 		write = finish(Cancelled, cancelledWith(result, err, cause)) // as its row says
-	case errors.Is(cause, errLate):
-		write = finish(Failed, ended{Outcome: host.Outcome{Kind: "limit", Limit: "deadline", Value: timeOf(w.deadline).Format(time.RFC3339), Message: errLate.Error()}})
+	case errors.Is(cause, ErrLate):
+		write = finish(Failed, ended{Outcome: host.Outcome{Kind: "limit", Limit: "deadline", Value: timeOf(w.deadline).Format(time.RFC3339), Message: ErrLate.Error()}})
 	case errors.As(err, &failed):
 		write = fail(ended{Outcome: host.Outcome{Kind: "failed", Message: failed.text}})
 	case errors.As(err, &park):
@@ -813,10 +814,10 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 
 // cancelledWith describes the end of a run that somebody cancelled, and whose call ended with err.
 func cancelledWith(result host.Result, err, cause error) ended {
-	e := ended{Outcome: host.Outcome{Kind: "cancelled", Message: errCancelled.Error()}, Usage: result.Usage}
+	e := ended{Outcome: host.Outcome{Kind: "cancelled", Message: ErrCancelled.Error()}, Usage: result.Usage}
 	guest, failed := errors.AsType[*host.GuestError](err)
 	switch {
-	case errors.Is(cause, errCancelled):
+	case errors.Is(cause, ErrCancelled):
 		e.Outcome.Message = cause.Error()
 	case failed && guest.Failure.Name == "AbortError", err == nil:
 	default:
