@@ -454,15 +454,16 @@ func TestChildBombs(t *testing.T) {
 		s.childrenIn(t, run, 100, durable.Cancelled)
 	})
 	t.Run("tree", func(t *testing.T) {
-		run := s.start(t, spec, `{"what": "many", "children": 2, "size": 3600000}`)
+		run := s.start(t, spec, `{"what": "many", "children": 2, "size": 1800000}`)
 		s.childrenIn(t, run, 1, durable.Asleep)
+		s.until(t, run, durable.Asleep)
 		db := s.file(t)
 		defer func() { _ = db.Close() }()
 		if _, err := db.ExecContext(t.Context(), `WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 999)
 			INSERT INTO run (name, state, created, changed, deadline, code, spec, head, root) SELECT 'made' || i, 'parked', 0, 0, 0, '', x'', x'', run.id FROM n, run WHERE name = ?`, run); err != nil {
 			t.Fatal(err)
 		}
-		s.set(2 * time.Hour)
+		s.set(45 * time.Minute) // the run stops waiting for its child, which sleeps for an hour
 		r := s.until(t, run, durable.Done)
 		if !strings.Contains(string(r.Output), "1000 calls of tools of one run") {
 			t.Errorf("it returned %s", r.Output)
