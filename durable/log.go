@@ -42,8 +42,8 @@ const (
 	Pending = "pending"
 )
 
-// Operation is an operation of a run, as text for people: safe for a terminal, cut, and without the secrets that [host.Options.Redact] takes out. Its
-// arguments and its answer come from the tool and from outside.
+// Operation is an operation of a run, as text for people: safe for a terminal, cut, and without the secrets that [host.Options.Redact] takes out, and without what nobody
+// can guess of the addresses of mailboxes. Its arguments and its answer come from the tool and from outside.
 type Operation struct {
 	// Attempt and Number are counted from 1. Each attempt has numbers of its own.
 	Attempt uint64 `json:"attempt"`
@@ -266,11 +266,14 @@ func (s *scan) step(at time.Time, text []byte) error {
 	return nil
 }
 
-// text makes a text safe, and cuts it.
+// text makes a text safe, cuts it, and leaves addresses of mailboxes out.
 func (s *scan) text(text string) string {
 	most := 200
 	if s.short {
 		most = keptWords
+	}
+	if re := s.runs.addresses; re != nil {
+		text = re.ReplaceAllLiteralString(text, s.runs.o.URL+host.HiddenAddress)
 	}
 	return printable.OneLine(printable.Short(text, most))
 }

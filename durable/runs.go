@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -89,14 +90,15 @@ const DefaultDeadline = 30 * 24 * time.Hour
 
 // Runs is a store of runs, and what works on them. It is safe for concurrent use. Its opener closes it.
 type Runs struct {
-	o      Options
-	db     *sqlite.DB
-	sealer *sealer
-	owner  string // the name of holder
-	secret string // of [abi.Once.Key]
-	holder *lease.Holder
-	log    *slog.Logger
-	now    func() time.Time
+	o         Options
+	db        *sqlite.DB
+	sealer    *sealer
+	owner     string         // the name of holder
+	secret    string         // of [abi.Once.Key]
+	addresses *regexp.Regexp // of mailboxes, as they are in texts for people, which may be cut; nil if there are none
+	holder    *lease.Holder
+	log       *slog.Logger
+	now       func() time.Time
 
 	functions []string // the names of Options.Functions, and "" for components if there is a host
 
@@ -154,6 +156,9 @@ func Open(ctx context.Context, o Options) (*Runs, error) {
 	r.functions = slices.AppendSeq([]string{}, maps.Keys(o.Functions))
 	if o.Host != nil {
 		r.functions = append(r.functions, "")
+	}
+	if o.URL != "" {
+		r.addresses = regexp.MustCompile(regexp.QuoteMeta(o.URL) + "[A-Za-z0-9_-]+")
 	}
 	mac := hmac.New(sha256.New, o.Key)
 	_, _ = mac.Write([]byte("stile runs: keys of operations")) // it never fails

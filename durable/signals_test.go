@@ -292,6 +292,19 @@ func TestAddressAgain(t *testing.T) {
 	s.runs.Work()
 	s.until(t, run.Name, durable.Asleep)
 	token := strings.TrimPrefix(s.kept(t, "", "url"), "https://signals.example/")
+	shown := func() { // as what makes the address returns, and where the tool passes it on
+		t.Helper()
+		all := strings.Join(texts(operations(t, s.runs, run.Name)), "\n")
+		for _, want := range []string{`signals.url("go") answered  "https://signals.example/[address]"`, `store.set("url", "https://signals.example/[address]")`} {
+			if !strings.Contains(all, want) {
+				t.Errorf("%s is not in\n%s", want, all)
+			}
+		}
+		if strings.Contains(all, token[:10]) {
+			t.Errorf("the address is in\n%s", all)
+		}
+	}
+	shown()
 	has := func(want bool) {
 		t.Helper()
 		if has, err := s.runs.HasAddress(t.Context(), token); has != want || err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // LoggedOperation is an operation in the log of a durable call, as text for people: control and direction characters are escaped, long texts are cut,
-// and what recordings leave out is left out.
+// and what recordings leave out is left out, and so is what nobody can guess of a mailbox's address.
 type LoggedOperation struct {
 	// Binding is the name in the env that the operation goes through. Function is what the tool calls, such as "increment", or "exchange.head" for
 	// another value than the binding itself.
@@ -109,7 +109,24 @@ func (h *Host) logged(e entry, open bool) LoggedOperation {
 	default:
 		o.Answer, o.Code = h.loggedAnswer(f.Result, e.answer)
 	}
+	if e.name == addressOperation && o.Code == "" {
+		o.Answer = withoutToken(o.Answer)
+	}
 	return o
+}
+
+// addressOperation makes the address of a mailbox, whose last part is a secret.
+const addressOperation = abi.CapabilityPackage + "signals@0.1.0#[method]mailboxes.url"
+
+// HiddenAddress stands where people are shown an address of a mailbox, in place of the part that nobody can guess.
+const HiddenAddress = "[address]"
+
+// withoutToken is the quoted text of an address without its last part.
+func withoutToken(quoted string) string {
+	if i := strings.LastIndexByte(quoted, '/'); i >= 0 {
+		return quoted[:i+1] + HiddenAddress + `"`
+	}
+	return HiddenAddress
 }
 
 // functionWords is what an author calls a function.

@@ -145,6 +145,17 @@ func TestLogReader(t *testing.T) {
 	if _, _, err := r.Read(answer(func(e *encoder) { e.number(0) })); err == nil {
 		t.Error("an answer to nothing is read")
 	}
+	for answer, want := range map[string]string{"https://a.example/signals/dG9rZW4": `"https://a.example/signals/[address]"`, "dG9rZW4": "[address]"} {
+		made := newEntry(entryWhole | entryNamed)
+		made.text("mail")
+		made.text(addressOperation)
+		made.byte(argsWhole)
+		made.sized(func() { made.number(5); made.text("paid") })
+		made.sized(func() { made.number(0); made.text(answer) })
+		if got, _, err := r.Read(made.buf); err != nil || got.String() != `mail.url("paid")` || got.Answer != want {
+			t.Errorf("%s is shown as %+v, %v", answer, got, err)
+		}
+	}
 	if got := string(h.Redact([]byte("my hunter2"))); got != "my [secret]" {
 		t.Errorf("got %s", got)
 	}
