@@ -474,6 +474,40 @@ func TestSignedPost(t *testing.T) {
 	}
 }
 
+// TestWallGoesOn ends a run's process again and again, each time before the wall clock of the run is over. The log says how long the run was awake, so it ends.
+func TestWallGoesOn(t *testing.T) {
+	const wall, process = 3 * time.Second, 1500 * time.Millisecond
+	s := newStored(t)
+	s.options = append(s.options, func(o *durable.Options) {
+		request := o.Request
+		o.Request = func(ctx context.Context, run durable.Info) (durable.Authority, error) {
+			a, err := request(ctx, run)
+			a.Request.Limits.Wall = wall
+			return a, err
+		}
+	})
+	s.change(t)
+	run, _, err := s.runs.Start(t.Context(), program(t, s.shop, s.cacheDir, s.keyDir, `
+		for (;;) await new Promise((r) => setTimeout(r, 5));`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 8 {
+		s.runs.Work()
+		ctx, cancel := context.WithTimeout(t.Context(), process)
+		r, err := s.runs.Wait(ctx, run.Name)
+		cancel()
+		if err == nil {
+			if r.Outcome.Limit != "wall" {
+				t.Errorf("got %s %v", r.State, r.Err())
+			}
+			return
+		}
+		s.change(t) // ends it
+	}
+	t.Errorf("it was awake for %v, and goes on", 8*process)
+}
+
 // TestWallIsTimeAwake has a run wait more often than its wall clock would allow if the time counted in which a call waits to see whether it should sleep.
 func TestWallIsTimeAwake(t *testing.T) {
 	const idle, wall, waits = 150 * time.Millisecond, 1500 * time.Millisecond, 12

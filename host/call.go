@@ -47,7 +47,8 @@ type call struct {
 	journal *journal          // of a durable call; otherwise nil
 	opened  map[string][]byte // what is written down of bindings of a durable call
 	grants  []keptGrant       // of a durable call
-	awake   time.Duration     // how long the call was awake before it last slept
+	awake   time.Duration     // how long the call was awake before it last slept, or its process ended
+	noted   time.Duration     // how long its log, or its state, says that it was awake
 	spent   func()            // ends ctx if an operation uses up the processor time
 	stepping
 	clock  phaseClock

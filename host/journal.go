@@ -3,10 +3,12 @@ package host
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"maps"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stilehost/stile/abi"
 	"github.com/stilehost/stile/internal/printable"
@@ -216,12 +218,41 @@ func (c *call) answer(e *encoder, op *operation, repeat abi.Repeat, args []abi.V
 
 // logUsed logs what bindings have used of their limits, where that has changed.
 func (c *call) logUsed() error {
-	return c.changed(func(name string, state []byte) error {
+	note := func(name string, state []byte) error {
 		e := newEntry(entryUsed)
 		e.text(name)
 		e.bytes(state)
 		return c.journal.Journal.Append(e.buf)
-	})
+	}
+	if awake := time.Since(c.clock.last) + c.awake; awake >= c.noted+time.Second {
+		c.noted = awake
+		if err := note(awakeName, binary.AppendUvarint(nil, uint64(awake))); err != nil {
+			return err
+		}
+	}
+	return c.changed(note)
+}
+
+// awakeName is how a log says how long the call was awake; no binding has such a name. A state says it by itself.
+const awakeName = "\x00awake"
+
+// resume has the wall clock go on where the log, or the state, says that it was.
+func (r *running) resume() error {
+	in := r.in
+	if noted := in.opened[awakeName]; noted != nil {
+		awake, n := binary.Uvarint(noted)
+		if n != len(noted) || awake > math.MaxInt64 {
+			return &StateError{"how long it was awake is malformed"}
+		}
+		in.awake = max(in.awake, time.Duration(awake))
+		delete(in.opened, awakeName)
+	}
+	in.noted = in.awake
+	if in.awake > 0 {
+		wall := time.AfterFunc(r.limits.Wall-in.awake, func() { r.cancel(errWall) })
+		in.ends = append(in.ends, func() { wall.Stop() })
+	}
+	return nil
 }
 
 // used is what a binding of the call's own env keeps for the length of the call, such as what it has used of its limits. It is nil if there is nothing. ok is false if the call

@@ -97,8 +97,14 @@ func (r *running) begin() part {
 	if r.err = r.in.begin(r); r.err != nil {
 		return nil
 	}
-	if d := r.request.Durable; d != nil && d.State != nil {
-		return r.revive()
+	if d := r.request.Durable; d != nil {
+		if d.State != nil {
+			return r.revive()
+		}
+		if r.err = r.resume(); r.err != nil {
+			r.err = r.in.explain(r.err)
+			return nil
+		}
 	}
 	r.result, r.err = r.in.first(r.component, r.export, r.prepare)
 	return (*running).stepped
@@ -111,9 +117,9 @@ func (r *running) revive() part {
 		r.err = in.explain(r.err)
 		return nil
 	}
-	if left := r.limits.Wall - in.awake; in.awake > 0 {
-		wall := time.AfterFunc(left, func() { r.cancel(errWall) })
-		in.ends = append(in.ends, func() { wall.Stop() })
+	if r.err = r.resume(); r.err != nil {
+		r.err = in.explain(r.err)
+		return nil
 	}
 	in.began = time.Now()
 	if len(in.journal.rest) > 0 || slices.ContainsFunc(in.parked, (*handle).ready) {
