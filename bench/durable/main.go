@@ -145,21 +145,31 @@ func (b *bench) open(ctx context.Context) (err error) {
 	return err
 }
 
+// begin makes what runs need.
+func begin(ctx context.Context, dir string) (b *bench, err error) {
+	b = &bench{dir: dir}
+	if b.host, err = host.New(ctx, host.Options{}); err != nil {
+		return nil, err
+	}
+	if b.store, err = kv.Open(ctx, filepath.Join(dir, "kv.db"), kv.Options{}); err != nil {
+		return nil, errors.Join(err, b.host.Close())
+	}
+	return b, nil
+}
+
+func (b *bench) end() error { return errors.Join(b.store.Close(), b.host.Close()) }
+
 func run(ctx context.Context, sleeping, waking int, out string) (err error) {
 	dir, err := os.MkdirTemp("", "bench-durable-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{dir: dir}
-	if b.host, err = host.New(ctx, host.Options{}); err != nil {
+	b, err := begin(ctx, dir)
+	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.host.Close()) }()
-	if b.store, err = kv.Open(ctx, filepath.Join(dir, "kv.db"), kv.Options{}); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.store.Close()) }()
+	defer func() { err = errors.Join(err, b.end()) }()
 	if err := b.build(ctx); err != nil {
 		return err
 	}
@@ -350,15 +360,11 @@ func idle(ctx context.Context, dir string) (bytes int64, err error) {
 
 // open prints the resident memory of this process once it has worked for a while on the runs of a directory.
 func open(ctx context.Context, dir string) (err error) {
-	b := &bench{dir: dir}
-	if b.host, err = host.New(ctx, host.Options{}); err != nil {
+	b, err := begin(ctx, dir)
+	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.host.Close()) }()
-	if b.store, err = kv.Open(ctx, filepath.Join(dir, "kv.db"), kv.Options{}); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.store.Close()) }()
+	defer func() { err = errors.Join(err, b.end()) }()
 	if err := b.open(ctx); err != nil {
 		return err
 	}
