@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +21,8 @@ import (
 const (
 	maxAttempts = 4
 	maxWait     = time.Minute // the longest wait before another attempt, whatever the server asks for
-	maxText     = 256 << 10   // bytes of a reply's text
+	maxReply    = 1 << 20     // bytes of a reply: its text, thoughts and calls
+	maxCalls    = 64          // calls of a reply
 	maxStream   = 16 << 20    // bytes of a reply as sent
 	maxRefusal  = 64 << 10    // bytes read from a refusal
 	maxMessage  = 1000        // bytes of a refusal that are shown
@@ -98,8 +101,8 @@ func (a *api) temperature() *float64 {
 }
 
 // complete asks for a reply within the bounds. ask speaks the protocol.
-func (a *api) complete(ctx context.Context, c Conversation, onText func(string), ask func(context.Context, *exchange) error) (Reply, error) {
-	x := &exchange{api: a, onText: onText}
+func (a *api) complete(ctx context.Context, c Conversation, onPiece func(Piece), ask func(context.Context, *exchange) error) (Reply, error) {
+	x := &exchange{api: a, onPiece: onPiece}
 	timed, cancel := context.WithTimeout(ctx, a.options.Timeout)
 	defer cancel()
 	err := ask(timed, x)
@@ -110,9 +113,9 @@ func (a *api) complete(ctx context.Context, c Conversation, onText func(string),
 	case x.filtered:
 		err = &Error{Message: "the server's filter ended the reply: describe the extension in other words, or use another model"}
 	}
-	reply := Reply{Text: x.text.String(), Cut: x.cut, Tokens: Tokens{Input: x.input, Output: x.output}}
-	if x.opened && (x.input == 0 || x.output == 0 && reply.Text != "") {
-		reply.Tokens = Tokens{c.Estimate(), estimate(reply.Text), true}
+	reply := x.reply()
+	if x.opened && (x.input == 0 || x.output == 0 && x.size > 0) {
+		reply.Tokens = Tokens{Input: c.Estimate(), Output: reply.Turn().estimate(), Estimated: true}
 	}
 	if err != nil {
 		return reply, a.explain(ctx, timed, x, err)
@@ -160,27 +163,103 @@ func (a *api) printable(text string) string {
 
 // exchange is one reply as it arrives.
 type exchange struct {
-	api    *api
-	onText func(string)
+	api     *api
+	onPiece func(Piece)
 
-	text          strings.Builder
-	input, output int  // tokens, as the API counts them
-	opened        bool // the server began to answer
-	ended, cut    bool
-	filtered      bool   // a content filter ended the reply
-	refusal       *Error // the last refusal
+	text                  strings.Builder
+	thoughts              []*thinking
+	calls                 []*calling
+	size                  int  // bytes of all of these
+	input, output, cached int  // tokens, as the API counts them
+	opened                bool // the server began to answer
+	ended, cut            bool
+	filtered              bool   // a content filter ended the reply
+	refusal               *Error // the last refusal
 }
 
-// add takes a piece of the reply.
-func (x *exchange) add(piece string) error {
-	if x.text.Len()+len(piece) > maxText {
-		return &Error{Message: fmt.Sprintf("the reply is longer than %d KiB", maxText>>10)}
+// thinking is a thought as it arrives.
+type thinking struct{ text, signature, sealed strings.Builder }
+
+// calling is a call as it arrives.
+type calling struct {
+	id, name string
+	input    strings.Builder
+}
+
+// take takes a piece of the reply, which is added to a part of it.
+func (x *exchange) take(part *strings.Builder, text string, piece Piece) error {
+	if x.size += len(text); x.size > maxReply {
+		return &Error{Message: fmt.Sprintf("the reply is longer than %d KiB", maxReply>>10)}
 	}
-	x.text.WriteString(piece)
-	if x.onText != nil && piece != "" {
-		x.onText(piece)
+	part.WriteString(text)
+	if x.onPiece != nil && piece != (Piece{}) {
+		x.onPiece(piece)
 	}
 	return nil
+}
+
+// say takes a piece of the text.
+func (x *exchange) say(text string) error { return x.take(&x.text, text, Piece{Text: text}) }
+
+// begin begins another thought.
+func (x *exchange) begin() *thinking {
+	t := &thinking{}
+	x.thoughts = append(x.thoughts, t)
+	return t
+}
+
+// think takes a piece of a thought.
+func (x *exchange) think(t *thinking, text string) error {
+	return x.take(&t.text, text, Piece{Thought: text})
+}
+
+// call begins another call.
+func (x *exchange) call(id, name string) (*calling, error) {
+	if len(x.calls) == maxCalls {
+		return nil, &Error{Message: fmt.Sprintf("the reply has more than %d calls of tools", maxCalls)}
+	}
+	c := &calling{id: id, name: name}
+	x.calls = append(x.calls, c)
+	return c, x.take(new(strings.Builder), id+name, Piece{Call: len(x.calls), Name: name})
+}
+
+// argue takes a piece of a call's input.
+func (x *exchange) argue(c *calling, text string) error {
+	if text == "" {
+		return nil
+	}
+	return x.take(&c.input, text, Piece{Call: slices.Index(x.calls, c) + 1, Name: c.name, Input: text})
+}
+
+// reply is what has arrived.
+func (x *exchange) reply() Reply {
+	r := Reply{Text: x.text.String(), Cut: x.cut, Tokens: Tokens{Input: x.input, Output: x.output, Cached: min(x.cached, x.input)}}
+	for _, t := range x.thoughts {
+		r.Thoughts = append(r.Thoughts, Thought{t.text.String(), t.signature.String(), t.sealed.String()})
+	}
+	taken := map[string]bool{}
+	for i, c := range x.calls {
+		call := Call{ID: c.id, Name: c.name}
+		for n := i + 1; !isID(call.ID) || taken[call.ID]; n++ { // some servers give none, or the same one twice
+			call.ID = fmt.Sprintf("call_%d", n)
+		}
+		taken[call.ID] = true
+		text := cmp.Or(strings.TrimSpace(c.input.String()), "{}") // models leave out an input without fields
+		if json.Valid([]byte(text)) {
+			call.Input = json.RawMessage(text)
+		} else {
+			call.Malformed = text
+		}
+		r.Calls = append(r.Calls, call)
+	}
+	return r
+}
+
+// isID reports whether both protocols take an id of a call.
+func isID(id string) bool {
+	return len(id) <= 128 && id != "" && !strings.ContainsFunc(id, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-'
+	})
 }
 
 // count raises total to the API's count of tokens, but not above what can be added up safely.

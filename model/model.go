@@ -1,4 +1,4 @@
-// Package model sends conversations to language models and returns the next turn, in pieces as it arrives. It uses only
+// Package model sends conversations to language models, with tools that they may call, and returns the next turn, in pieces as it arrives. It uses only
 // net/http, and speaks the protocols of Anthropic and OpenAI, which most other servers understand too.
 //
 //	m, err := model.OpenAI(model.Options{BaseURL: "http://127.0.0.1:11434/v1", Model: "qwen3"})
@@ -10,6 +10,7 @@ package model
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -20,9 +21,9 @@ import (
 
 // Model continues a conversation. Any number of goroutines may share one.
 type Model interface {
-	// Complete returns the next turn. It calls onText, which may be nil, with each piece as it arrives, on the caller's goroutine.
+	// Complete returns the next turn. It calls onPiece, which may be nil, with each piece as it arrives, on the caller's goroutine.
 	// If there is an error, the reply is the part that came before it.
-	Complete(ctx context.Context, c Conversation, onText func(piece string)) (Reply, error)
+	Complete(ctx context.Context, c Conversation, onPiece func(Piece)) (Reply, error)
 }
 
 // Conversation is the input of a model.
@@ -31,14 +32,28 @@ type Conversation struct {
 	System string
 	// Turns alternate, and begin and end with a turn of the user.
 	Turns []Turn
+	// Tools are what the model may call. Their names are unique.
+	Tools []Tool
+	// Choice says whether the model must call one. Default: [Auto].
+	Choice Choice
+	// Output is a JSON schema for the text of the reply. Servers differ in what they support, and none of them is trusted: check the text. Default: any text.
+	Output json.RawMessage
 	// MaxTokens bounds the tokens of the reply if it is less than the model's own limit. 0 means no additional limit.
 	MaxTokens int
 }
 
-// Turn is one message of a conversation.
+// Turn is one message of a conversation. Its parts are sent in the order of the fields.
 type Turn struct {
 	Role Role
-	Text string
+	// Results answer all calls of the turn before. Only the user has them.
+	Results []Result
+	// Thoughts are what the model thought before it said something. Only the assistant has them. They go back to the server that they came from, and to no other.
+	Thoughts []Thought
+	Text     string
+	// Images are shown by the user.
+	Images []Image
+	// Calls are those that the assistant wants.
+	Calls []Call
 }
 
 // Role is a side of a conversation.
@@ -50,18 +65,95 @@ const (
 	Assistant Role = "assistant"
 )
 
-// Reply is a turn of the model. Its text is hostile.
-type Reply struct {
+// Tool is a function that the model may call.
+type Tool struct {
+	// Name has 1 to 64 letters, digits, "_" and "-".
+	Name        string
+	Description string
+	// Input is the JSON schema of the input, of an object.
+	Input json.RawMessage
+}
+
+// Choice says whether a model must call a tool.
+type Choice string
+
+// The choices.
+const (
+	// Auto leaves it to the model.
+	Auto Choice = ""
+	// Some has the model call at least one tool.
+	Some Choice = "some"
+	// None has the model call none.
+	None Choice = "none"
+)
+
+// Call is a call of a tool that the model wants. All of it is hostile.
+type Call struct {
+	// ID is how the result names the call. It is unique in the turn.
+	ID   string
+	Name string
+	// Input is JSON, unless the model wrote something else: then it is nil.
+	Input json.RawMessage
+	// Malformed is what the model wrote instead of JSON.
+	Malformed string
+}
+
+// Result is what a call came to.
+type Result struct {
+	// ID is that of the call.
+	ID     string
+	Text   string
+	Images []Image
+	// Failed says that the text is an error.
+	Failed bool
+}
+
+// Image is a picture.
+type Image struct {
+	// Type is its media type, e.g. "image/png".
+	Type string
+	Data []byte
+}
+
+// Thought is something that the model thought. Its text may be empty, and is hostile.
+type Thought struct {
 	Text string
-	// Cut is set if a limit of tokens ended the text before the model did.
+	// Signature is what the server wants back with the text.
+	Signature string
+	// Sealed is a thought that only the server can read.
+	Sealed string
+}
+
+// Piece is a part of a reply as it arrives: one of Text, Thought and Input. All of it is hostile.
+type Piece struct {
+	Text    string
+	Thought string
+	// Call counts the calls of the reply from 1, and Name is the tool's. The first piece of a call has no Input.
+	Call        int
+	Name, Input string
+}
+
+// Reply is a turn of the model. All of it is hostile.
+type Reply struct {
+	Thoughts []Thought
+	Text     string
+	Calls    []Call
+	// Cut is set if a limit of tokens ended the reply before the model did. The last call is Malformed if it was cut.
 	Cut    bool
 	Tokens Tokens
+}
+
+// Turn returns the turn with which a conversation goes on after the reply.
+func (r Reply) Turn() Turn {
+	return Turn{Role: Assistant, Thoughts: r.Thoughts, Text: r.Text, Calls: r.Calls}
 }
 
 // Tokens counts the tokens that a conversation used.
 type Tokens struct {
 	Input  int `json:"input"`
 	Output int `json:"output"`
+	// Cached is the part of Input that the server had from a request before, at a lower price.
+	Cached int `json:"cached,omitempty"`
 	// Estimated is set if the API did not count a part, and its number was guessed from the length of texts.
 	Estimated bool `json:"estimated,omitempty"`
 }
@@ -80,17 +172,37 @@ func (t Tokens) Total() int { return t.Input + t.Output }
 
 // Plus returns the sum with u.
 func (t Tokens) Plus(u Tokens) Tokens {
-	return Tokens{t.Input + u.Input, t.Output + u.Output, t.Estimated || u.Estimated}
+	return Tokens{t.Input + u.Input, t.Output + u.Output, t.Cached + u.Cached, t.Estimated || u.Estimated}
 }
 
 // estimate guesses the tokens of a text. The guess is usually too high rather than too low.
 func estimate(text string) int { return len(text)/3 + 1 }
 
+// imageTokens is what an image may take.
+const imageTokens = 1600
+
 // Estimate guesses the tokens of the whole conversation so far.
 func (c Conversation) Estimate() int {
-	sum := estimate(c.System)
+	sum := estimate(c.System) + estimate(string(c.Output))
+	for _, t := range c.Tools {
+		sum += estimate(t.Name+t.Description) + estimate(string(t.Input))
+	}
 	for _, t := range c.Turns {
-		sum += estimate(t.Text)
+		sum += t.estimate()
+	}
+	return sum
+}
+
+func (t Turn) estimate() int {
+	sum := estimate(t.Text) + imageTokens*len(t.Images)
+	for _, r := range t.Results {
+		sum += estimate(r.ID+r.Text) + imageTokens*len(r.Images)
+	}
+	for _, h := range t.Thoughts {
+		sum += estimate(h.Text + h.Signature + h.Sealed)
+	}
+	for _, c := range t.Calls {
+		sum += estimate(c.ID+c.Name+c.Malformed) + estimate(string(c.Input))
 	}
 	return sum
 }

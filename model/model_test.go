@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -37,11 +38,11 @@ func TestComplete(t *testing.T) {
 		t.Run(p.Name, func(t *testing.T) {
 			s := modeltest.Serve(t, p.Reply(text))
 			var pieces []string
-			got, err := p.Model(t, s, model.Options{}).Complete(t.Context(), hello, func(piece string) { pieces = append(pieces, piece) })
+			got, err := p.Model(t, s, model.Options{}).Complete(t.Context(), hello, func(piece model.Piece) { pieces = append(pieces, piece.Text) })
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := (model.Reply{Text: text, Tokens: model.Tokens{Input: 1200, Output: 34}}); got != want {
+			if want := (model.Reply{Text: text, Tokens: model.Tokens{Input: 1200, Output: 34, Cached: 200}}); !reflect.DeepEqual(got, want) {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 			if strings.Join(pieces, "") != text || len(pieces) < 2 {
@@ -281,7 +282,7 @@ func TestFailures(t *testing.T) {
 				panic(http.ErrAbortHandler)
 			}}, 1, 0, "EOF", nil},
 			{"error in the stream", []http.HandlerFunc{modeltest.Stream(p.Start, p.Content("half"), p.Fault("overloaded by "+modeltest.Key))}, 1, 0, "overloaded by [redacted]", nil},
-			{"endless text", []http.HandlerFunc{forever(p.Start, long)}, 1, 0, "the reply is longer than 256 KiB", nil},
+			{"endless text", []http.HandlerFunc{forever(p.Start, long)}, 1, 0, "the reply is longer than 1024 KiB", nil},
 			{"endless silence", []http.HandlerFunc{forever(strings.Repeat(": still here\n\n", 1000))}, 1, 0, "more than 16 MiB", nil},
 			{"an endless line", []http.HandlerFunc{forever("data: "+strings.Repeat("x", 1<<16), strings.Repeat("x", 1<<20))}, 1, 0, "more than 16 MiB", nil},
 		} {
@@ -384,7 +385,7 @@ func TestCancel(t *testing.T) {
 		s := modeltest.Serve(t, hang(p.Start, p.Content("half of it")))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		enough := errors.New("enough")
-		got, err := p.Model(t, s, model.Options{}).Complete(ctx, hello, func(string) { cancel(enough) })
+		got, err := p.Model(t, s, model.Options{}).Complete(ctx, hello, func(model.Piece) { cancel(enough) })
 		if !errors.Is(err, enough) || got.Text != "half of it" || got.Tokens.Total() == 0 {
 			t.Errorf("%s: %+v, %v", p.Name, got, err)
 		}
@@ -484,4 +485,12 @@ func TestKeyIsNotPrinted(t *testing.T) {
 	if strings.Contains(text, modeltest.Key) || strings.Contains(text, "geheim") {
 		t.Errorf("the key is in %s", text)
 	}
+}
+
+// recorded is an answer with events.
+func recorded(events string) *http.Response {
+	w := httptest.NewRecorder()
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = io.WriteString(w, events)
+	return w.Result()
 }

@@ -239,11 +239,15 @@ func (r *Request) try(ctx context.Context, reply model.Reply, try func(context.C
 	return draft, nil, err
 }
 
-func (g *Generator) onText(round int) func(string) {
+func (g *Generator) onText(round int) func(model.Piece) {
 	if g.Options.OnText == nil {
 		return nil
 	}
-	return func(piece string) { g.Options.OnText(round, piece) }
+	return func(piece model.Piece) {
+		if piece.Text != "" {
+			g.Options.OnText(round, piece.Text)
+		}
+	}
 }
 
 // or returns a value, or its default if it is not positive.

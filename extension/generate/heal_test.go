@@ -159,7 +159,7 @@ func TestHeal(t *testing.T) {
 			if string(got.Draft.Manifest) != manifest || got.Draft.Source != source || got.Draft.File != "tool.ts" {
 				t.Errorf("draft is %+v", got.Draft)
 			}
-			if n := len(mistakes) + 1; len(got.Rounds) != n || got.Tokens != (model.Tokens{Input: 1200 * n, Output: 34 * n}) {
+			if n := len(mistakes) + 1; len(got.Rounds) != n || got.Tokens != (model.Tokens{Input: 1200 * n, Output: 34 * n, Cached: 200 * n}) {
 				t.Errorf("%d rounds, %+v", len(got.Rounds), got.Tokens)
 			}
 			if !strings.HasPrefix(got.Text, "Now it works") || !strings.Contains(streamed.String(), "1:I would write") || !strings.Contains(streamed.String(), fmt.Sprint(len(mistakes)+1, ":")) {

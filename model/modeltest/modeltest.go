@@ -28,8 +28,10 @@ type Protocol struct {
 	Path    string
 	Limit   string // name of the field with the most tokens
 	Keyed   func(http.Header) bool
-	Content func(text string) string // events that carry a piece of text
-	Start   string                   // events before the first piece
+	Content func(text string) string                                 // events that carry a piece of text
+	Start   string                                                   // events before the first piece
+	Call    func(index int, id, name string, input ...string) string // events of a call, whose input comes in pieces
+	Think   func(pieces ...string) string                            // events of a thought
 	Stop    func(reason string, usage bool) string
 	Cut     string // the reason of a reply that a limit ended
 	Fault   func(message string) string
@@ -51,6 +53,15 @@ func quoted(text string) string {
 	return string(b)
 }
 
+// events has an event for each piece, which it gets quoted.
+func events(pieces []string, event func(piece string) string) string {
+	var all strings.Builder
+	for _, piece := range pieces {
+		all.WriteString(event(quoted(piece)))
+	}
+	return all.String()
+}
+
 // Chunk begins a chunk of the chat completions protocol.
 const Chunk = `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"scripted",`
 
@@ -63,10 +74,21 @@ var Protocols = []Protocol{
 		Content: func(text string) string {
 			return Event("", Chunk+`"choices":[{"index":0,"delta":{"content":%s},"finish_reason":null}],"usage":null}`, quoted(text))
 		},
+		Call: func(index int, id, name string, input ...string) string {
+			return Event("", Chunk+`"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":%s,"arguments":""}}]},"finish_reason":null}]}`, index, quoted(id), quoted(name)) +
+				events(input, func(piece string) string {
+					return Event("", Chunk+`"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"function":{"arguments":%s}}]},"finish_reason":null}]}`, index, piece)
+				})
+		},
+		Think: func(pieces ...string) string {
+			return events(pieces, func(piece string) string {
+				return Event("", Chunk+`"choices":[{"index":0,"delta":{"reasoning_content":%s},"finish_reason":null}]}`, piece)
+			})
+		},
 		Stop: func(reason string, usage bool) string {
 			end := Event("", Chunk+`"choices":[{"index":0,"delta":{},"finish_reason":%q}]}`, reason)
 			if usage {
-				end += Event("", Chunk+`"choices":[],"usage":{"prompt_tokens":1200,"completion_tokens":34,"total_tokens":1234}}`)
+				end += Event("", Chunk+`"choices":[],"usage":{"prompt_tokens":1200,"completion_tokens":34,"total_tokens":1234,"prompt_tokens_details":{"cached_tokens":200}}}`)
 			}
 			return end + "data: [DONE]\n\n"
 		},
@@ -82,6 +104,19 @@ var Protocols = []Protocol{
 			Event("ping", `{"type":"ping"}`),
 		Content: func(text string) string {
 			return Event("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":%s}}`, quoted(text))
+		},
+		Call: func(index int, id, name string, input ...string) string {
+			return Event("content_block_start", `{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":%s,"name":%s,"input":{}}}`, index+1, quoted(id), quoted(name)) +
+				events(input, func(piece string) string {
+					return Event("content_block_delta", `{"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":%s}}`, index+1, piece)
+				}) + Event("content_block_stop", `{"type":"content_block_stop","index":%d}`, index+1)
+		},
+		Think: func(pieces ...string) string {
+			return Event("content_block_start", `{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}`) +
+				events(pieces, func(piece string) string {
+					return Event("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":%s}}`, piece)
+				}) + Event("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"sig=="}}`) +
+				Event("content_block_stop", `{"type":"content_block_stop","index":0}`)
 		},
 		Stop: func(reason string, usage bool) string {
 			counted := ""
