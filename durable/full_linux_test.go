@@ -1,12 +1,16 @@
 package durable_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -100,6 +104,85 @@ func TestFullDisk(t *testing.T) {
 	}
 	if n := sum(); n != 200*runs {
 		t.Errorf("the counters have %d, want %d", n, 200*runs)
+	}
+}
+
+// TestFullDiskLetsPeopleIn fills the disk while no process has the store open. Then a person can look at runs, and cancel and remove them, which makes room.
+func TestFullDiskLetsPeopleIn(t *testing.T) {
+	if !disktest.Mounts(t) {
+		return
+	}
+	dir := t.TempDir()
+	disktest.Mount(t, dir, "size=12m")
+	open := func() *durable.Runs {
+		t.Helper()
+		runs, err := durable.Open(t.Context(), durable.Options{Dir: dir, Key: bytes.Repeat([]byte{7}, durable.KeySize)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return runs
+	}
+	closed := func(runs *durable.Runs) {
+		t.Helper()
+		if err := runs.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runs := open()
+	noise := make([]byte, durable.MaxMessage/2)
+	_, _ = rand.Read(noise)
+	message := durable.Message{Data: []byte(`"` + hex.EncodeToString(noise[:len(noise)-1]) + `"`)}
+	var names []string
+	for range 3 {
+		info, _, err := runs.Start(t.Context(), durable.Spec{Function: "waits"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 40 {
+			if _, err := runs.Signal(t.Context(), info.Name, "mail", message); err != nil {
+				t.Fatal(err)
+			}
+		}
+		names = append(names, info.Name)
+	}
+	closed(runs)
+	for i, name := range names {
+		disktest.Fill(t, dir)
+		runs = open()
+		if list, err := runs.List(t.Context(), "", 10); err != nil || len(list) != len(names)-i {
+			t.Fatal(list, err)
+		}
+		if s, err := runs.Show(t.Context(), name); err != nil || len(s.Messages) != 40 {
+			t.Fatal(len(s.Messages), err)
+		}
+		closed(runs)
+		disktest.Fill(t, dir)
+		runs = open()
+		if did, err := runs.Cancel(t.Context(), name); err != nil || !did {
+			t.Fatal(did, err)
+		}
+		closed(runs)
+		disktest.Fill(t, dir)
+		runs = open()
+		if did, err := runs.Remove(t.Context(), name); err != nil || !did {
+			t.Fatal(did, err)
+		}
+		closed(runs)
+		var room syscall.Statfs_t
+		if err := syscall.Statfs(dir, &room); err != nil {
+			t.Fatal(err)
+		}
+		if back := int64(room.Bavail) * room.Bsize; back < 1<<19 {
+			t.Errorf("to remove a run gave %d bytes back", back)
+		}
+		if info, err := os.Stat(filepath.Join(dir, "runs.reserve")); err != nil || info.Size() != 1<<20 {
+			t.Fatalf("what is reserved for the next time: %v, %v", info, err)
+		}
+	}
+	runs = open()
+	defer closed(runs)
+	if _, _, err := runs.Start(t.Context(), durable.Spec{Function: "waits"}); err != nil {
+		t.Errorf("once there is room: %v", err)
 	}
 }
 

@@ -138,7 +138,7 @@ func Open(ctx context.Context, o Options) (*Runs, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := sqlite.Open(ctx, filepath.Join(o.Dir, File), schema)
+	db, err := o.reserved().Open(ctx, filepath.Join(o.Dir, File), schema)
 	if err != nil {
 		return nil, err
 	}
@@ -166,6 +166,9 @@ func Open(ctx context.Context, o Options) (*Runs, error) {
 	r.writer.runs = r
 	r.base = context.WithoutCancel(ctx)
 	r.ctx, r.cancel = context.WithCancel(r.base)
+	if err := o.reserved().Fill(); err != nil {
+		o.Logger.Warn("hold room for cancelling and removing runs on a full disk", "error", err)
+	}
 	return r, nil
 }
 
@@ -191,7 +194,28 @@ func (r *Runs) Close() error {
 	}); err != nil { // its lock is free, so others see that it has ended
 		r.log.Warn("a process could not be taken off the list of those that work on runs", "error", err)
 	}
-	return errors.Join(append(errs, r.db.Close(), r.holder.Close())...)
+	err := errors.Join(append(errs, r.db.Close(), r.holder.Close())...)
+	_ = r.o.reserved().Fill() // takes back what an open store takes on a full disk; the next process warns of what is missing
+	return err
+}
+
+// reserved is disk space with which a person can look at runs, and cancel and remove them, on a full disk.
+func (o Options) reserved() sqlite.Reserve {
+	return sqlite.Reserve(filepath.Join(o.Dir, "runs.reserve"))
+}
+
+// insist changes the store for a person: on a full disk, with what is reserved.
+func (r *Runs) insist(change func() error) error {
+	err := change()
+	for errors.Is(err, abi.ErrUnavailable) && r.o.reserved().Free() {
+		err = change()
+	}
+	return err
+}
+
+// updateInsisting is an Update for a person.
+func (r *Runs) updateInsisting(ctx context.Context, f func(*sqlite.Conn) error) error {
+	return r.insist(func() error { return r.db.Update(ctx, f) })
 }
 
 // Spec is a run to start.
@@ -809,7 +833,11 @@ func (r *Runs) cancelAs(ctx context.Context, by reach, name string, grace time.D
 		}
 		return r.finish(ctx, c, w.name, Cancelled, ended{Outcome: host.Outcome{Kind: "cancelled", Message: ErrCancelled.Error()}}, k)
 	}
-	err := r.updateCut(ctx, r.db.Update, w.id, nil, func(c *sqlite.Conn, k cuts) (err error) {
+	update := r.db.Update
+	if by == (reach{}) { // a guest cannot use up what is reserved for people
+		update = r.updateInsisting
+	}
+	err := r.updateCut(ctx, update, w.id, nil, func(c *sqlite.Conn, k cuts) (err error) {
 		asked, told = false, false
 		if w, err = by.find(ctx, c, name); err != nil {
 			return err
@@ -943,7 +971,8 @@ func (r *Runs) Retry(ctx context.Context, name string) (bool, error) {
 func (r *Runs) Remove(ctx context.Context, name string) (bool, error) {
 	removed := false
 	var w row
-	err := r.db.Update(ctx, func(c *sqlite.Conn) (err error) {
+	err := r.updateInsisting(ctx, func(c *sqlite.Conn) (err error) {
+		removed = false
 		if w, err = findRun(ctx, c, name); err != nil || !w.state.Final() {
 			return err
 		}
@@ -963,6 +992,9 @@ func (r *Runs) Remove(ctx context.Context, name string) (bool, error) {
 	if err == nil && removed {
 		r.announceEnd(w)
 		r.wake()
+		if err := r.insist(func() error { return r.shrink(ctx, insistPages) }); err != nil {
+			r.log.Warn("the room of a run that was removed is not given back", "run", name, "error", err)
+		}
 	}
 	return removed, err
 }

@@ -21,6 +21,8 @@ const (
 	tidyAtOnce = 256
 	// shrinkPages is how many pages of the file are given back in one transaction.
 	shrinkPages = 512
+	// insistPages is the same when a person removes a run: what that writes has room in what is reserved, also if each page moves.
+	insistPages = 64
 )
 
 // tidy has as many runs kept that have ended as the options say, from when the process begins to work on runs.
@@ -57,7 +59,7 @@ func (r *Runs) removeOld(ctx context.Context) error {
 	for {
 		old, err := r.old(ctx)
 		if err != nil || len(old) == 0 {
-			return errors.Join(err, r.shrink(ctx))
+			return errors.Join(err, r.shrink(ctx, shrinkPages))
 		}
 		if err := r.removeEnded(ctx, old); err != nil {
 			return err
@@ -244,18 +246,18 @@ func dropCode(ctx context.Context, c *sqlite.Conn) error {
 	return nil
 }
 
-// shrink gives pages of the file back while more than a quarter of it is free.
-func (r *Runs) shrink(ctx context.Context) error {
+// shrink gives pages of the file back, so many in one transaction, while twice that, and more than a quarter of the file, are free.
+func (r *Runs) shrink(ctx context.Context, pages int) error {
 	last := int64(math.MaxInt64)
 	for {
-		var pages, free int64
+		var all, free int64
 		if err := r.db.Read(ctx, func(c *sqlite.Conn) error {
-			return errors.Join(c.Row(ctx, `PRAGMA page_count`).Scan(&pages), c.Row(ctx, `PRAGMA freelist_count`).Scan(&free))
-		}); err != nil || free < 2*shrinkPages || free < pages/4 || free >= last {
+			return errors.Join(c.Row(ctx, `PRAGMA page_count`).Scan(&all), c.Row(ctx, `PRAGMA freelist_count`).Scan(&free))
+		}); err != nil || free < 2*int64(pages) || free < all/4 || free >= last {
 			return err
 		}
 		last = free
-		if err := r.db.Shrink(ctx, shrinkPages); err != nil {
+		if err := r.db.Shrink(ctx, pages); err != nil {
 			return err
 		}
 	}

@@ -147,10 +147,7 @@ func Open(ctx context.Context, o Options) (*Manager, error) {
 	if o.step == nil {
 		o.step = func(string) {}
 	}
-	db, err := sqlite.Open(ctx, filepath.Join(o.Dir, File), schema)
-	for sqlite.NoRoom(err) && (o.reserve().Lend() || o.reserve().Spend()) {
-		db, err = sqlite.Open(ctx, filepath.Join(o.Dir, File), schema)
-	}
+	db, err := o.reserve().Open(ctx, filepath.Join(o.Dir, File), schema)
 	if err != nil {
 		return nil, err
 	}

@@ -1,13 +1,14 @@
 package sqlite
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
 )
 
-// reserveSize is the size of a Reserve in bytes, enough for a few hundred small transactions, and lentSize what Lend frees of it: as much as it
+// reserveSize is the size of a Reserve in bytes, enough for a few hundred small transactions, and lentSize what Free frees of it at a time: as much as it
 // takes to open a database.
 const (
 	reserveSize = 1 << 20
@@ -46,8 +47,21 @@ func (r Reserve) Fill() error {
 	return errors.Join(err, f.Close())
 }
 
-// Lend frees a part of the space, and reports whether there was any. [Reserve.Fill] takes it back.
-func (r Reserve) Lend() bool {
+// Open opens a database whose disk may be full: as long as there is no room to open it, it frees reserved space.
+func (r Reserve) Open(ctx context.Context, file string, s Schema) (*DB, error) {
+	db, err := Open(ctx, file, s)
+	for noRoom(err) && r.Free() {
+		db, err = Open(ctx, file, s)
+	}
+	return db, err
+}
+
+// Free frees a part of the space, and in the end removes the file. It reports whether there was any. Call it until what needs room succeeds: others
+// who wait for room get no more than one part at a time. [Reserve.Fill] takes it back.
+func (r Reserve) Free() bool { return r.lend() || r.Spend() }
+
+// lend frees a part of the space, and reports whether there was any.
+func (r Reserve) lend() bool {
 	info, err := os.Lstat(string(r))
 	return err == nil && info.Mode().IsRegular() && info.Size() > 0 && os.Truncate(string(r), max(0, info.Size()-lentSize)) == nil
 }

@@ -82,8 +82,8 @@ func Open(ctx context.Context, file string, s Schema) (*DB, error) {
 	return db, nil
 }
 
-// NoRoom reports whether an error of [Open] can come from a full disk: to open a file that no process has open takes some room.
-func NoRoom(err error) bool {
+// noRoom reports whether an error of [Open] can come from a full disk: to open a file that no process has open takes some room.
+func noRoom(err error) bool {
 	fault, ok := errors.AsType[*sqlite.Error](err)
 	return ok && (fault.Code()&0xff == sqlite3.SQLITE_IOERR || fault.Code()&0xff == sqlite3.SQLITE_FULL)
 }
@@ -449,13 +449,20 @@ func (db *DB) update(ctx context.Context, c *Conn, f func(*Conn) error) (err err
 
 // Shrink gives up to this many free pages back to the file system, if the file's schema has Shrinks.
 func (db *DB) Shrink(ctx context.Context, pages int) error {
-	return db.UpdateSoon(ctx, func(c *Conn) error {
+	err := db.UpdateSoon(ctx, func(c *Conn) error {
 		for _, err := range c.Rows(ctx, fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, pages)) {
 			if err != nil {
 				return err
 			}
 		}
 		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return db.with(ctx, db.writer, func(c *Conn) error { // the file gets shorter, and the next transaction needs no more room in the log
+		var busy, frames, copied int // a reader or another process may have it come later
+		return c.Row(ctx, `PRAGMA wal_checkpoint(PASSIVE)`).Scan(&busy, &frames, &copied)
 	})
 }
 
