@@ -168,7 +168,7 @@ func (c *call) saveHandles() (saved []savedHandle, err error) {
 		return nil, &awakeError{"it uses WASI"}
 	case c.codecs != 0:
 		return nil, &awakeError{"it compresses"}
-	case len(c.faults) > 0:
+	case errors.Join(c.faults...) != nil: // nil ones are of what was closed
 		return nil, &awakeError{"a value could not be closed"}
 	case c.frame.outer != nil:
 		return nil, &awakeError{"another call waits for it"}
