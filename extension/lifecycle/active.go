@@ -269,12 +269,13 @@ func (m *Manager) readReleases(ctx context.Context) (gone []*active, ended map[*
 
 // takenAway returns a *[RevokedError] if the extension of a release that was active was revoked or removed since.
 func takenAway(ctx context.Context, c *sqlite.Conn, scope extension.Scope, name string, release int64) (cause, err error) {
+	var state State
 	var reason string
-	const taken = `SELECT reason FROM release WHERE scope = ?1 AND name = ?2 AND state IN ('revoked', 'removed') AND
+	const taken = `SELECT state, reason FROM release WHERE scope = ?1 AND name = ?2 AND state IN ('revoked', 'removed') AND
 		(id >= ?3 OR decided >= (SELECT decided FROM release WHERE id = ?3)) ORDER BY decided LIMIT 1`
-	switch err := c.Row(ctx, taken, scope.String(), name, release).Scan(&reason); {
+	switch err := c.Row(ctx, taken, scope.String(), name, release).Scan(&state, &reason); {
 	case err == nil:
-		return &RevokedError{Extension: name, Reason: reason}, nil
+		return &RevokedError{Extension: name, Reason: reason, Removed: state == Removed}, nil
 	case !errors.Is(err, sql.ErrNoRows):
 		return nil, err
 	}
@@ -506,11 +507,16 @@ type RevokedError struct {
 	Extension string
 	// Reason is the reason given by the person who revoked it. It may be empty.
 	Reason string
+	// Removed says that it was removed, and not revoked.
+	Removed bool
 }
 
 // Error implements error.
 func (e *RevokedError) Error() string {
 	text := fmt.Sprintf("the extension %s was revoked", e.Extension)
+	if e.Removed {
+		text = fmt.Sprintf("the extension %s was removed", e.Extension)
+	}
 	if e.Reason != "" {
 		text += ": " + e.Reason
 	}

@@ -233,7 +233,7 @@ func TestChildAuthority(t *testing.T) {
 			if _, err := f.m.Remove(t.Context(), own, "base", Decision{By: "agent:a"}); err != nil {
 				t.Fatal(err)
 			}
-		}, "unavailable: unavailable: base_get: the extension base was revoked", durable.Done, durable.Failed},
+		}, "unavailable: unavailable: base_get: the extension base was removed", durable.Done, durable.Failed},
 		{"the callee is forgotten", func(t *testing.T, f *family) {
 			add(t, f.m, answers("base", `2`, kvBinding))
 			history, err := f.m.History(t.Context(), own, "base")

@@ -138,7 +138,7 @@ func TestWake(t *testing.T) {
 			if _, err := m.Remove(t.Context(), own, "orders", Decision{By: "agent:a"}); err != nil {
 				t.Fatal(err)
 			}
-		}, "", "orders was revoked"},
+		}, "", "orders was removed"},
 		{"another version, revoked", func(t *testing.T, m *Manager) { add(t, m, order("v2")); revoke(t, m) }, "", "orders was revoked: a bug"},
 		{"revoked, and written again", func(t *testing.T, m *Manager) { revoke(t, m); add(t, m, order("v1")) }, "", "orders was revoked: a bug"},
 		{"a narrower policy", func(t *testing.T, m *Manager) {
