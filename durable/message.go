@@ -154,6 +154,8 @@ func (r *Runs) deliver(ctx context.Context, c *sqlite.Conn, w row, mailbox strin
 		return false, &EndedError{w.name, w.state}
 	case len(m.Data) > MaxMessage:
 		return false, &MessageError{fmt.Sprintf("the message has %d bytes; %d are allowed", len(m.Data), MaxMessage)}
+	case nestedTooDeep(m.Data):
+		return false, &MessageError{"the message is nested too deep: more than 10000 lists and objects in one another"}
 	case !json.Valid(m.Data) || !utf8.Valid(m.Data):
 		return false, &MessageError{"the message is not JSON"}
 	case len(m.Key) > maxKey || !utf8.ValidString(m.Key):
@@ -177,6 +179,12 @@ func (r *Runs) deliver(ctx context.Context, c *sqlite.Conn, w row, mailbox strin
 	}
 	err = r.post(ctx, c, w, mailbox, key, letter{Data: data.Bytes(), From: printable.Short(m.From, maxFrom), Key: m.Key, Received: r.now().UnixMilli()})
 	return err == nil, err
+}
+
+// nestedTooDeep reports whether encoding/json refuses a text for its depth alone.
+func nestedTooDeep(text []byte) bool {
+	err := json.Compact(new(bytes.Buffer), text)
+	return err != nil && strings.Contains(err.Error(), "exceeded max depth")
 }
 
 // post adds a message to a mailbox, and has the run go on if it sleeps and waits for it.
