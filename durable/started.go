@@ -238,6 +238,10 @@ func (r *Runs) AwaitFor(ctx context.Context, whose, run string) (over bool, err 
 		if n >= maxAwaited {
 			return abi.Errorf(abi.CodeExhausted, "limit reached: %d runs that one run waits for, or has not taken the result of", maxAwaited)
 		}
+		// A message of before somebody had the run begin again says nothing any more. It would wake the waiting one for ever.
+		if _, err := c.Exec(ctx, `DELETE FROM message WHERE run = ? AND mailbox = ? AND taken IS NULL`, a.id, abi.RunMailbox(w.name)); err != nil {
+			return err
+		}
 		_, err = c.Exec(ctx, `INSERT OR IGNORE INTO awaited VALUES (?, ?)`, w.id, a.id)
 		return err
 	})

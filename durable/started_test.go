@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -265,6 +266,49 @@ func TestStartedParked(t *testing.T) {
 		if r, err := s.runs.Wait(t.Context(), above); err != nil || !strings.HasPrefix(string(r.Output), c.want) {
 			t.Errorf("%s: the caller of one that waits: %s %v %s", c.name, r.State, err, r.Output)
 		}
+	}
+}
+
+// counting counts how often runs wait for runs.
+type counting struct {
+	runs.Starter
+	awaits atomic.Int64
+}
+
+// Await implements [runs.Starter].
+func (c *counting) Await(ctx context.Context, id string) (bool, error) {
+	c.awaits.Add(1)
+	return c.Starter.Await(ctx, id)
+}
+
+// TestStartedRetried has a run begin again after its end was announced, and before the run that waits for it has seen that. This one sleeps again, until the next end.
+func TestStartedRetried(t *testing.T) {
+	s, spec := newFamily(t)
+	s.runs.Work()
+	run := s.starts(t, spec, `{"what": "three", "name": "a"}`, `{}`)
+	s.until(t, run, durable.Asleep)
+	waits := s.start(t, spec, fmt.Sprintf(`{"what": "await", "durably": true, "run": %q}`, run))
+	s.until(t, waits, durable.Asleep)
+	s.change(t) // nobody works
+	for _, do := range []func(context.Context, string) (bool, error){s.runs.Cancel, s.runs.Retry} {
+		if done, err := do(t.Context(), run); err != nil || !done {
+			t.Fatal(done, err)
+		}
+	}
+	c := &counting{Starter: s.starter}
+	s.starter = c
+	s.runs.Work()
+	for state := durable.Ready; state != durable.Asleep; {
+		r, err := s.runs.Get(t.Context(), waits)
+		if state = r.State; err != nil || state.Final() || c.awaits.Load() > 100 {
+			t.Fatalf("it is %s, and has begun to wait %d times: %v", state, c.awaits.Load(), err)
+		}
+	}
+	if _, err := s.runs.Cancel(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.runs.Wait(t.Context(), waits); err != nil || !strings.Contains(string(r.Output), "its run was cancelled") {
+		t.Errorf("%s %v %s", r.State, err, r.Output)
 	}
 }
 
