@@ -103,6 +103,7 @@ const familyProgram = `
 			if (i % 8 == 5) await env.clock.sleep(60);
 		}
 		return Number(await env.store.get(name));
+	case "count": return await env.store.increment(name, 1);
 	case "parent":
 		await env.store.increment(name, 1);
 		const all = [];

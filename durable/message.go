@@ -120,14 +120,15 @@ func (r *Runs) signal(ctx context.Context, by reach, run, mailbox string, m Mess
 		if err != nil {
 			return err
 		}
-		delivered, err = by.once(ctx, c, func() (bool, error) {
+		did, err := by.once(ctx, c, func() (reached, error) {
 			delivered, err := r.deliver(ctx, c, w, mailbox, m)
 			if err == nil && seat != nil && w.state == Asleep && slices.Contains(r.functions, w.function.String) {
 				seat.is(w.id)
 				woken, err = r.takeReady(ctx, c, []int64{w.id}, time.Time{})
 			}
-			return delivered, err
+			return reached{answer: delivered}, err
 		})
+		delivered = did.answer
 		return err
 	})
 	if err != nil {

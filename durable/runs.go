@@ -842,10 +842,11 @@ func (r *Runs) cancelAs(ctx context.Context, by reach, name string, grace time.D
 		if w, err = by.find(ctx, c, name); err != nil {
 			return err
 		}
-		asked, err = by.once(ctx, c, func() (bool, error) {
+		did, err := by.once(ctx, c, func() (reached, error) {
 			err := end(c, k)
-			return asked, err
+			return reached{answer: asked}, err
 		})
+		asked = did.answer
 		return err
 	})
 	if err == nil && told {

@@ -58,28 +58,49 @@ func (by reach) find(ctx context.Context, c *sqlite.Conn, run string) (row, erro
 	return findStarted(ctx, c, by.whose, run)
 }
 
-// once does something to a run, unless the operation has done so before: then it returns the same answer. The error is a *[LostError] if the run of the operation belongs to another process.
-func (by reach) once(ctx context.Context, c *sqlite.Conn, do func() (bool, error)) (answer bool, err error) {
+// reached is what an operation did to a run.
+type reached struct {
+	answer  bool
+	started string // the run, if it started one
+}
+
+// before returns what the operation did before, if it is made again, and reports false otherwise. The error is a *[LostError] if a later one was made.
+func (by reach) before(ctx context.Context, c *sqlite.Conn) (did reached, ok bool, err error) {
+	if by.of == nil {
+		return did, false, nil
+	}
+	var operation int64
+	switch err := c.Row(ctx, `SELECT operation, answer, ifnull(started, '') FROM reached WHERE run = ?`, by.of.id).Scan(&operation, &did.answer, &did.started); {
+	case errors.Is(err, sql.ErrNoRows):
+		return reached{}, false, nil
+	case err != nil:
+		return reached{}, false, err
+	case operation > int64(by.named.Sequence):
+		return reached{}, false, &LostError{by.of.name}
+	}
+	if operation < int64(by.named.Sequence) {
+		return reached{}, false, nil
+	}
+	return did, true, nil
+}
+
+// once does something, unless the operation has done so before: then it returns the same. The error is a *[LostError] if the run of the operation belongs to another process.
+func (by reach) once(ctx context.Context, c *sqlite.Conn, do func() (reached, error)) (reached, error) {
 	if by.of == nil {
 		return do()
 	}
 	if _, err := by.of.held(ctx, c); err != nil {
-		return false, err
+		return reached{}, err
 	}
-	var operation int64
-	switch err := c.Row(ctx, `SELECT operation, answer FROM reached WHERE run = ?`, by.of.id).Scan(&operation, &answer); {
-	case err != nil && !errors.Is(err, sql.ErrNoRows):
-		return false, err
-	case err == nil && operation == int64(by.named.Sequence):
-		return answer, nil
-	case err == nil && operation > int64(by.named.Sequence):
-		return false, &LostError{by.of.name}
+	did, again, err := by.before(ctx, c)
+	if err != nil || again {
+		return did, err
 	}
-	if answer, err = do(); err != nil {
-		return false, err
+	if did, err = do(); err != nil {
+		return reached{}, err
 	}
-	_, err = c.Exec(ctx, `INSERT OR REPLACE INTO reached VALUES (?, ?, ?)`, by.of.id, int64(by.named.Sequence), answer)
-	return answer, err
+	_, err = c.Exec(ctx, `INSERT OR REPLACE INTO reached (run, operation, answer, started) VALUES (?, ?, ?, ?)`, by.of.id, int64(by.named.Sequence), did.answer, nullable(did.started))
+	return did, err
 }
 
 // forCode makes an error what code is told that did something to a run which it started. What the code must not take for an answer ends its run.
@@ -124,8 +145,8 @@ func (w writtenRun) roomStarted(ctx context.Context, c *sqlite.Conn) error {
 }
 
 // StartFor is Start for code, which gets an *[abi.Error] of what is wrong with it. whose names the code, and name, if not empty, is the key among its runs: with another input, the error is an
-// [abi.ErrInvalid]. spec is called if the name finds no run; it sets neither Key nor Whose nor Input. The error is an [abi.ErrExhausted] beyond [MaxStarted] and [MaxStartedBytes]. If
-// ctx is of an operation of a run of this store, the error is a *[LostError] if that belongs to another process.
+// [abi.ErrInvalid]. spec is called if neither the name nor the operation of ctx finds a run; it sets neither Key nor Whose nor Input. The error is an [abi.ErrExhausted] beyond [MaxStarted]
+// and [MaxStartedBytes]. If ctx is of an operation of a run of this store, that starts one run, however often it is repeated, and the error is a *[LostError] if that belongs to another process.
 func (r *Runs) StartFor(ctx context.Context, whose, name string, input []byte, spec func() (Spec, error)) (run string, err error) {
 	by := r.reachOf(ctx, whose)
 	var refused error // is the caller's
@@ -144,8 +165,7 @@ func (r *Runs) startFor(ctx context.Context, by reach, name string, input []byte
 	if json.Compact(&compact, input) != nil {
 		return "", abi.Errorf(abi.CodeInvalid, "the input of a run is not JSON")
 	}
-	var found row
-	same := func() (string, error) {
+	same := func(found row) (string, error) {
 		i, err := r.info(found)
 		if err == nil && string(i.Input) != compact.String() {
 			err = abi.Errorf(abi.CodeInvalid, "the key belongs to run %s, which has another input; use another key", i.Name)
@@ -155,14 +175,23 @@ func (r *Runs) startFor(ctx context.Context, by reach, name string, input []byte
 	key := ""
 	if name != "" {
 		key = startedKey(by.whose, name)
-		err := r.db.Read(ctx, func(c *sqlite.Conn) error {
-			return c.Row(ctx, `SELECT `+rowColumns+` FROM run WHERE key = ?`, key).Scan(found.fields()...)
-		})
-		if err == nil {
-			return same()
-		} else if !errors.Is(err, sql.ErrNoRows) {
-			return "", err
+	}
+	var found row
+	if err := r.db.Read(ctx, func(c *sqlite.Conn) error {
+		did, _, err := by.before(ctx, c)
+		if run = did.started; err != nil || run != "" || key == "" {
+			return err
 		}
+		err = c.Row(ctx, `SELECT `+rowColumns+` FROM run WHERE key = ?`, key).Scan(found.fields()...)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	}); err != nil || run != "" {
+		return run, err
+	}
+	if found.id != 0 {
+		return same(found)
 	}
 	s, err := spec()
 	if err != nil {
@@ -176,28 +205,34 @@ func (r *Runs) startFor(ctx context.Context, by reach, name string, input []byte
 	w.key, w.started = key, true
 	mine := r.reserve()
 	defer mine.free()
-	existed := false
+	var did reached
+	began := false
 	if err := r.updateWith(ctx, w, func(c *sqlite.Conn) (err error) {
-		if by.of != nil {
-			if _, err := by.of.held(ctx, c); err != nil {
-				return err
+		began = false
+		did, err = by.once(ctx, c, func() (reached, error) {
+			var existed bool
+			if found, existed, err = r.insert(ctx, c, w, mine); err != nil {
+				return reached{}, err
 			}
-		}
-		found, existed, err = r.insert(ctx, c, w, mine)
+			if existed {
+				_, err = same(found)
+			}
+			began = !existed
+			return reached{started: found.name}, err
+		})
 		return err
 	}); err != nil {
 		return "", err
 	}
-	if existed {
-		return same()
-	}
-	if mine != nil {
+	switch {
+	case !began:
+	case mine != nil:
 		found.parts = &parts{}
 		r.adopt(found) //nolint:contextcheck // it ends with the store
-	} else {
+	default:
 		r.wake()
 	}
-	return found.name, nil
+	return did.started, nil
 }
 
 // findStarted reads a run that this code started.

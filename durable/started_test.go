@@ -25,9 +25,6 @@ const mine = "the program"
 
 // Start implements [runs.Starter].
 func (f starter) Start(ctx context.Context, _ string, input []byte, key string) (string, error) {
-	if once, ok := abi.OnceOf(ctx); ok && key == "" {
-		key = "once:" + once.Key()
-	}
 	return f.s.runs.StartFor(ctx, mine, key, input, func() (durable.Spec, error) { return f.spec(input) })
 }
 
@@ -309,6 +306,51 @@ func TestStartedRetried(t *testing.T) {
 	}
 	if r, err := s.runs.Wait(t.Context(), waits); err != nil || !strings.Contains(string(r.Output), "its run was cancelled") {
 		t.Errorf("%s %v %s", r.State, err, r.Output)
+	}
+}
+
+// forgetful makes each start again, after the run has ended and was removed.
+type forgetful struct {
+	starter
+	again func(first, second string)
+}
+
+// Start implements [runs.Starter].
+func (f forgetful) Start(ctx context.Context, tool string, input []byte, key string) (string, error) {
+	first, err := f.starter.Start(ctx, tool, input, key)
+	if err != nil {
+		return "", err
+	}
+	if _, err := f.s.runs.Wait(ctx, first); err != nil {
+		return "", err
+	}
+	if removed, err := f.s.runs.Remove(ctx, first); err != nil || !removed {
+		return "", fmt.Errorf("removed %t: %w", removed, err)
+	}
+	second, err := f.starter.Start(ctx, tool, input, key)
+	f.again(first, second)
+	return second, err
+}
+
+// TestStartedOnce makes operations again that have started a run, which has ended and is not kept any more. They start no other one.
+func TestStartedOnce(t *testing.T) {
+	s, spec := newFamily(t)
+	made := 0
+	s.starter = forgetful{s.starter.(starter), func(first, second string) {
+		made++
+		if first != second {
+			t.Errorf("the operation started %s, and then %s", first, second)
+		}
+	}}
+	s.runs.Work()
+	for _, options := range []string{`{}`, `{"key": "k"}`, `{}`, `{"key": "k"}`} { // the key is free again
+		run := s.starts(t, spec, `{"what": "count", "name": "once"}`, options)
+		if _, err := s.runs.Get(t.Context(), run); !errors.As(err, new(*durable.UnknownError)) {
+			t.Errorf("it is there: %v", err)
+		}
+	}
+	if n := s.counter(t, "once"); made != 4 || n != "4" {
+		t.Errorf("%d operations started %s runs", made, n)
 	}
 }
 

@@ -130,6 +130,8 @@ CREATE TABLE awaited (run INTEGER NOT NULL, waiter INTEGER NOT NULL, PRIMARY KEY
 CREATE INDEX awaited_waiter ON awaited (waiter);
 -- The last operation of a run that did something to a run which it has started, and what it answered.
 CREATE TABLE reached (run INTEGER PRIMARY KEY, operation INTEGER NOT NULL, answer INTEGER NOT NULL) STRICT;
+`, `
+ALTER TABLE reached ADD COLUMN started TEXT; -- the name of the run that the operation started
 `}}
 
 // State says where a run is.

@@ -15,8 +15,8 @@ import (
 
 // Starter starts tools as runs, which are independent of the call that starts them. A run is reached only by whoever started it. It is safe for concurrent use.
 type Starter interface {
-	// Start starts a tool and returns the id of its run. With a key, it finds the run of the tool that it has started with the key. Without one, in a durable call, the operation
-	// [abi.OnceOf] starts one run.
+	// Start starts a tool and returns the id of its run. With a key, it finds the run of the tool that it has started with the key. In a durable call, the operation [abi.OnceOf] starts
+	// at most one run.
 	Start(ctx context.Context, tool string, input []byte, key string) (id string, err error)
 	// Await has the durable call of whose operation ctx is get a message in [abi.RunMailbox] when a run has ended. It reports true if that has ended or is not there.
 	Await(ctx context.Context, id string) (over bool, err error)

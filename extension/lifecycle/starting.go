@@ -44,12 +44,8 @@ func (s starting) Start(ctx context.Context, tool string, input []byte, key stri
 	if err != nil {
 		return "", forCaller(tool, err)
 	}
-	once, durable := abi.OnceOf(ctx)
-	switch {
-	case key != "":
+	if key != "" {
 		key = string(capability.JSON([]string{tool, key}))
-	case durable:
-		key = "once:" + once.Key()
 	}
 	id, err := s.options.Runs.StartRun(ctx, whose, key, input, func() (Run, error) { return durably(s).prepareChild(ctx, by, call) })
 	if undurable, ok := errors.AsType[*UndurableError](err); ok {
