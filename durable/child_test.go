@@ -160,6 +160,12 @@ const familyProgram = `
 		return await told({ status, signal, cancel, result }[input.does as "status"](...(input.args ?? [])));
 	}
 	case "waits": return await (await env.runs.start("t", input.order)).result();
+	case "leaves": {
+		if (await env.store.increment(name, 1) > 1) return await env.signals.receive("go"), "left";
+		const run = await env.runs.start("t", { what: "sleep" });
+		await Promise.race([run.result(), env.signals.receive("go")]);
+		throw new Error("it does not wait any more");
+	}
 	case "calls": return await call(input.order);
 	case "one": return (await env.signals.receive("last")).data;
 	case "echo": return name ?? null;

@@ -100,8 +100,14 @@ func (r *Runs) again(ctx context.Context, c *sqlite.Conn, a *active, e ended, at
 	if err := r.endChildren(ctx, c, a.id, true, nil); err != nil {
 		return err
 	}
-	if _, err := c.Exec(ctx, `UPDATE run SET listens = 0 WHERE id = ?`, a.id); err != nil {
-		return err
+	for _, query := range []string{ // the next attempt waits for other runs, if for any
+		`DELETE FROM awaited WHERE waiter = ?`,
+		`DELETE FROM message WHERE run = ? AND mailbox GLOB 'run:*'`,
+		`UPDATE run SET listens = 0 WHERE id = ?`,
+	} {
+		if _, err := c.Exec(ctx, query, a.id); err != nil {
+			return err
+		}
 	}
 	a.attempt++
 	a.journal.operations = 0

@@ -354,6 +354,40 @@ func TestStartedOnce(t *testing.T) {
 	}
 }
 
+// TestStartedAgain has a run begin again that waited for runs. The next attempt does not wait for these.
+func TestStartedAgain(t *testing.T) {
+	s, spec := newFamily(t)
+	s.runs.Work()
+	spec.Retry = durable.Retry{Attempts: 2}
+	run := s.start(t, spec, `{"what": "leaves", "name": "again"}`)
+	s.until(t, run, durable.Asleep)
+	// The end of another run for which it waited comes, and it fails before it takes that.
+	s.change(t, `INSERT INTO message (run, mailbox, bytes, body) SELECT waiter, 'run:aaaaaaaaaaaaaaaa', 4, x'00' FROM awaited`)
+	left := func() int64 {
+		return s.count(t, `SELECT (SELECT count(*) FROM awaited) + (SELECT count(*) FROM message WHERE mailbox GLOB 'run:*')`)
+	}
+	if n := left(); n != 2 {
+		t.Fatalf("%d rows are there", n)
+	}
+	signal := func() {
+		if _, err := s.runs.Signal(t.Context(), run, "go", durable.Message{Data: []byte("1")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signal()
+	s.runs.Work()
+	for s.counter(t, "again") != "2" {
+		<-time.After(time.Millisecond)
+	}
+	if n := left(); n != 0 {
+		t.Errorf("%d rows are left of the first attempt", n)
+	}
+	signal()
+	if r, err := s.runs.Wait(t.Context(), run); err != nil || string(r.Output) != `"left"` {
+		t.Errorf("%s %v %s %s", r.State, err, r.Output, r.Outcome)
+	}
+}
+
 // TestStartedOnly has a process work on one run only, and so on what that waits for: a run that it has started, and what that one has called and started.
 func TestStartedOnly(t *testing.T) {
 	s, spec := newFamily(t)
