@@ -24,6 +24,8 @@ const (
 	MaxStartedBytes = 16 << 20
 	// maxAwaited is how many started runs a run may wait for, or not have taken the result of.
 	maxAwaited = 1000
+	// maxAwaiting is how many runs may wait for a started run: the transaction that ends it tells all of them.
+	maxAwaiting = 1000
 )
 
 const startedPrefix = "started:"
@@ -245,7 +247,7 @@ func findStarted(ctx context.Context, c *sqlite.Conn, whose, run string) (w row,
 }
 
 // AwaitFor has the run of whose operation ctx is get a message in [abi.RunMailbox] once a run has ended that this code started. It reports true, and writes none, if that has ended, or
-// if there is no such run. The error is an [abi.ErrExhausted] if the run waits for too many.
+// if there is no such run. The error is an [abi.ErrExhausted] if the run waits for too many, or too many wait for that one.
 func (r *Runs) AwaitFor(ctx context.Context, whose, run string) (over bool, err error) {
 	m, ok := abi.MailboxesOf(ctx).(mailboxes) // a pollable that is made again belongs to no operation
 	if !ok || m.runs != r {
@@ -265,13 +267,17 @@ func (r *Runs) AwaitFor(ctx context.Context, whose, run string) (over bool, err 
 		case err != nil:
 			return err
 		}
-		var n int
-		const all = `SELECT (SELECT count(*) FROM awaited WHERE waiter = ?1 AND run <> ?2) + (SELECT count(*) FROM message WHERE run = ?1 AND taken IS NULL AND mailbox GLOB 'run:*')`
-		if err := c.Row(ctx, all, a.id, w.id).Scan(&n); err != nil {
+		var n, others int
+		const all = `SELECT (SELECT count(*) FROM awaited WHERE waiter = ?1 AND run <> ?2) + (SELECT count(*) FROM message WHERE run = ?1 AND taken IS NULL AND mailbox GLOB 'run:*'),
+			(SELECT count(*) FROM awaited WHERE run = ?2 AND waiter <> ?1)`
+		if err := c.Row(ctx, all, a.id, w.id).Scan(&n, &others); err != nil {
 			return err
 		}
-		if n >= maxAwaited {
+		switch {
+		case n >= maxAwaited:
 			return abi.Errorf(abi.CodeExhausted, "limit reached: %d runs that one run waits for, or has not taken the result of", maxAwaited)
+		case others >= maxAwaiting:
+			return abi.Errorf(abi.CodeExhausted, "limit reached: %d runs that wait for one run", maxAwaiting)
 		}
 		// A message of before somebody had the run begin again says nothing any more. It would wake the waiting one for ever.
 		if _, err := c.Exec(ctx, `DELETE FROM message WHERE run = ? AND mailbox = ? AND taken IS NULL`, a.id, abi.RunMailbox(w.name)); err != nil {
@@ -352,18 +358,22 @@ func (r *Runs) CancelFor(ctx context.Context, whose, run string) error {
 
 // tellWaiting writes down for the runs that wait for the end of a run that it has ended.
 func (r *Runs) tellWaiting(ctx context.Context, c *sqlite.Conn, w row) error {
-	waiting, err := runsWhere(ctx, c, `WHERE id IN (SELECT waiter FROM awaited WHERE run = ?)`, w.id)
-	if err != nil {
-		return err
+	var waiting []row // of which only this is read: their inputs can be large
+	for one, err := range c.Rows(ctx, `SELECT id, name FROM run WHERE id IN (SELECT waiter FROM awaited WHERE run = ?) AND state NOT IN ('done', 'failed', 'cancelled')`, w.id) {
+		if err != nil {
+			return err
+		}
+		var waiter row
+		if err := one.Scan(&waiter.id, &waiter.name); err != nil {
+			return err
+		}
+		waiting = append(waiting, waiter)
 	}
 	for _, waiter := range waiting {
-		if waiter.state.Final() && waiter.state != Parked {
-			continue
-		}
 		if err := r.post(ctx, c, waiter, abi.RunMailbox(w.name), sql.NullString{}, letter{Data: json.RawMessage("null"), From: "the end of run " + w.name, Received: r.now().UnixMilli()}); err != nil {
 			return err
 		}
 	}
-	_, err = c.Exec(ctx, `DELETE FROM awaited WHERE run = ?`, w.id)
+	_, err := c.Exec(ctx, `DELETE FROM awaited WHERE run = ?`, w.id)
 	return err
 }

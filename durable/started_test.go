@@ -388,6 +388,24 @@ func TestStartedAgain(t *testing.T) {
 	}
 }
 
+// TestStartedCrowd has more runs wait for a run than may.
+func TestStartedCrowd(t *testing.T) {
+	s, spec := newFamily(t)
+	s.runs.Work()
+	run := s.starts(t, spec, `{"what": "sleep"}`, `{}`)
+	s.until(t, run, durable.Asleep)
+	crowd := fmt.Sprintf(`WITH RECURSIVE n (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM n WHERE n < 1000) INSERT INTO awaited SELECT id, 1000000 + n FROM run, n WHERE name = '%s'`, run)
+	s.change(t, crowd)
+	s.runs.Work()
+	waits := fmt.Sprintf(`{"what": "await", "durably": true, "run": %q}`, run)
+	if r, err := s.runs.Wait(t.Context(), s.start(t, spec, waits)); err != nil || !strings.Contains(string(r.Output), "exhausted: limit reached: 1000 runs that wait for one run") {
+		t.Errorf("%s %v %s", r.State, err, r.Output)
+	}
+	s.change(t, `DELETE FROM awaited WHERE waiter = 1000001`)
+	s.runs.Work()
+	s.until(t, s.start(t, spec, waits), durable.Asleep)
+}
+
 // TestStartedOnly has a process work on one run only, and so on what that waits for: a run that it has started, and what that one has called and started.
 func TestStartedOnly(t *testing.T) {
 	s, spec := newFamily(t)
