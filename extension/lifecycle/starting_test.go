@@ -302,7 +302,7 @@ func TestStartedAuthority(t *testing.T) {
 			if _, err := f.m.Remove(t.Context(), own, "top", Decision{By: "agent:a"}); err != nil {
 				t.Fatal(err)
 			}
-		}, "top was revoked"},
+		}, "top was removed"},
 		{"the caller of the starter is revoked", revoke("above"), "above was revoked"},
 		{"the started one is revoked", revoke("base"), "base was revoked"},
 		{"the started one is replaced by more", func(t *testing.T, f *family) {
