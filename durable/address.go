@@ -9,9 +9,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/stilehost/stile/abi"
+	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/internal/sha256hex"
 	"github.com/stilehost/stile/internal/signature"
 	"github.com/stilehost/stile/internal/sqlite"
@@ -45,6 +47,31 @@ func (s *sealer) token(run, mailbox string, verify abi.Verify) string {
 	}
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
+
+// someToken is how many characters of a token are one. A text that was cut can end with fewer, and who reads those has more than 128 bits to guess.
+const someToken = 22
+
+// addressesIn finds addresses of mailboxes in texts, up to the end of their tokens: by what comes before a token, whatever they begin with, also in JSON and in other
+// URLs, and by what those of today begin with.
+func addressesIn(url string) []*regexp.Regexp {
+	all := []*regexp.Regexp{regexp.MustCompile(fmt.Sprintf(`(signals(?:\\*/|%%(?:25)*2[fF]|\\+u002[fF]))[A-Za-z0-9_-]{%d,}`, someToken))}
+	if url != "" {
+		all = append(all, regexp.MustCompile(fmt.Sprintf(`(%s)[A-Za-z0-9_-]{%d,}`, regexp.QuoteMeta(url), someToken)))
+	}
+	return all
+}
+
+// hide replaces the tokens of addresses in a text for people.
+func (r *Runs) hide(text []byte) []byte {
+	for _, re := range r.addresses {
+		if re.Match(text) { // else it is not copied
+			text = re.ReplaceAll(text, []byte("${1}"+host.HiddenAddress))
+		}
+	}
+	return text
+}
+
+func (r *Runs) hideIn(text string) string { return string(r.hide([]byte(text))) }
 
 // Address implements [abi.Mailboxes].
 func (a mailboxes) Address(ctx context.Context, mailbox string, verify abi.Verify) (url string, err error) {

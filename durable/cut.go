@@ -32,6 +32,10 @@ func (r *Runs) openHistory(run string, n int64, body []byte) (h history, err err
 	if err == nil {
 		err = json.Unmarshal(text, &h)
 	}
+	for i := range h.Operations { // which an earlier version may have kept with addresses of mailboxes
+		o := &h.Operations[i]
+		o.Arguments, o.Answer = r.hideIn(o.Arguments), r.hideIn(o.Answer)
+	}
 	return h, err
 }
 

@@ -202,7 +202,7 @@ func (s *scan) entry(at time.Time, e []byte) error {
 	if err != nil || !ok {
 		return err
 	}
-	o := Operation{Attempt: s.attempt, Time: at, Binding: l.Binding, Function: l.Function, Arguments: s.text(l.Args), State: Answered, Answer: s.text(l.Answer), Code: l.Code}
+	o := Operation{Attempt: s.attempt, Time: at, Binding: l.Binding, Function: l.Function, Arguments: s.text(s.runs.hideIn(l.Args)), State: Answered, Answer: s.text(s.runs.hideIn(l.Answer)), Code: l.Code}
 	switch {
 	case l.Open:
 		o.State = Pending
@@ -266,24 +266,21 @@ func (s *scan) step(at time.Time, text []byte) error {
 	return nil
 }
 
-// text makes a text safe, cuts it, and leaves addresses of mailboxes out.
+// text makes a text safe, and cuts it.
 func (s *scan) text(text string) string {
 	most := 200
 	if s.short {
 		most = keptWords
 	}
-	if re := s.runs.addresses; re != nil {
-		text = re.ReplaceAllLiteralString(text, s.runs.o.URL+host.HiddenAddress)
-	}
 	return printable.OneLine(printable.Short(text, most))
 }
 
-// redact takes secrets out of a text for people.
+// redact takes secrets out of a text for people, and what nobody can guess of the addresses of mailboxes.
 func (r *Runs) redact(text []byte) []byte {
-	if r.o.Host == nil {
-		return text
+	if r.o.Host != nil {
+		text = r.o.Host.Redact(text)
 	}
-	return r.o.Host.Redact(text)
+	return r.hide(text)
 }
 
 // Latest returns the last operations of a run, at most [KeptOperations], the oldest first. It fails with an *[UnknownError] if there is no such run. With
@@ -456,8 +453,8 @@ func (p *pages) read(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-// Shown is a run for people and their programs: its input, its result, what went wrong, and the messages that wait for it, without secrets that
-// [host.Options.Redact] takes out. They are not safe for a terminal or a page.
+// Shown is a run for people and their programs: its input, its result, what went wrong, and the messages that wait for it, as [Runs.Redact] leaves them. They are
+// not safe for a terminal or a page.
 type Shown struct {
 	Result
 	// Messages wait for the run. They come from outside. It is null, and Unread says why, if they cannot be read. So it is with the stash.
@@ -518,7 +515,7 @@ func (r *Runs) RedactResult(s Result) Result {
 	return s
 }
 
-// Redact returns what is known of a run without secrets that [host.Options.Redact] takes out.
+// Redact returns what is known of a run without secrets that [host.Options.Redact] takes out, and without what nobody can guess of the addresses of mailboxes.
 func (r *Runs) Redact(i Info) Info {
 	i.Input = r.redactJSON(i.Input)
 	r.redactTexts(&i.Reason, &i.Key, &i.Target)

@@ -93,9 +93,9 @@ type Runs struct {
 	o         Options
 	db        *sqlite.DB
 	sealer    *sealer
-	owner     string         // the name of holder
-	secret    string         // of [abi.Once.Key]
-	addresses *regexp.Regexp // of mailboxes, as they are in texts for people, which may be cut; nil if there are none
+	owner     string           // the name of holder
+	secret    string           // of [abi.Once.Key]
+	addresses []*regexp.Regexp // of mailboxes, as they are in texts for people
 	holder    *lease.Holder
 	log       *slog.Logger
 	now       func() time.Time
@@ -157,9 +157,7 @@ func Open(ctx context.Context, o Options) (*Runs, error) {
 	if o.Host != nil {
 		r.functions = append(r.functions, "")
 	}
-	if o.URL != "" {
-		r.addresses = regexp.MustCompile(regexp.QuoteMeta(o.URL) + "[A-Za-z0-9_-]+")
-	}
+	r.addresses = addressesIn(o.URL)
 	mac := hmac.New(sha256.New, o.Key)
 	_, _ = mac.Write([]byte("stile runs: keys of operations")) // it never fails
 	r.secret = string(mac.Sum(nil))

@@ -279,6 +279,37 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// TestAddressOfOtherURL shows what a tool did with an address that does not begin as those of this process do.
+func TestAddressOfOtherURL(t *testing.T) {
+	const token = "AbCdEfGhIjKlMnOpQrStUvWxYz0123456789-_abcde"
+	for _, url := range []string{"", "https://later.example/signals/", "https://h.example/"} {
+		s := newStored(t, func(o *durable.Options) { o.URL = url })
+		run, _, err := s.runs.Start(t.Context(), program(t, s.shop, s.cacheDir, s.keyDir, `
+			await env.store.set("url", "https://h.example/signals/`+token+`");
+			await env.signals.receive("approved");
+			return await env.store.get("url");`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.runs.Work()
+		s.until(t, run.Name, durable.Asleep)
+		if _, err := s.runs.Signal(t.Context(), run.Name, "approved", durable.Message{Data: []byte(`1`)}); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := s.runs.Wait(t.Context(), run.Name); err != nil || string(r.Output) != `"https://h.example/signals/`+token+`"` { // for its caller
+			t.Errorf("it returned %s, %v", r.Output, err)
+		}
+		all := strings.Join(texts(operations(t, s.runs, run.Name)), "\n")
+		shown, err := s.runs.Show(t.Context(), run.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all += "\n" + string(shown.Output); strings.Contains(all, token[:10]) || strings.Count(all, `https://h.example/signals/[address]"`) != 3 {
+			t.Errorf("with the URL %q:\n%s", url, all)
+		}
+	}
+}
+
 // TestAddressAgain has a run begin again: the address that its first attempt gave out works once the second asks for it, and not before.
 func TestAddressAgain(t *testing.T) {
 	s := newStored(t)

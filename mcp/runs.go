@@ -180,7 +180,7 @@ func (r *request) where(ctx context.Context, run string) string {
 	if !now.Wake.IsZero() {
 		text += " until " + now.Wake.UTC().Format(time.RFC3339)
 	}
-	if waits := waitsFor(now); waits != "" {
+	if waits := waitsFor(r.options.Runs.Store.RedactResult(now)); waits != "" {
 		text += ", waits for " + waits
 	}
 	return text
@@ -200,19 +200,21 @@ func waitsFor(run durable.Result) string {
 
 // state is what a model learns about a run.
 func (e *endpoint) state(ctx context.Context, run durable.Info) runState {
+	target, called := e.options.Runs.Target(run) // of what is written down, not of what is shown
+	run = e.options.Runs.Store.Redact(run)
 	s := runState{
 		Run: run.Name, State: string(run.State), Since: run.Changed.UTC().Format(time.RFC3339), Deadline: run.Deadline.UTC().Format(time.RFC3339),
 		Input: printable.Short(string(run.Input), shownInput),
 	}
-	if t, ok := e.options.Runs.Target(run); ok {
-		s.Tool = t.Tool
+	if called {
+		s.Tool = target.Tool
 	}
 	if !run.Wake.IsZero() {
 		s.Wakes = run.Wake.UTC().Format(time.RFC3339)
 	}
 	if run.State == durable.Asleep || run.Blocked != nil {
 		if now, err := e.options.Runs.Store.Result(ctx, run.Name); err == nil { // else the rest is still of use
-			s.Waits = waitsFor(now)
+			s.Waits = waitsFor(e.options.Runs.Store.RedactResult(now))
 		}
 	}
 	s.next(run)

@@ -139,7 +139,12 @@ func TestDurableTool(t *testing.T) {
 	if r := h.client().result(s.Run); r.IsError || text(r) != `{"n":2}` {
 		t.Errorf("got %s", text(r))
 	}
-	s = c.goes("orders_fail", object{"ms": 1500})
+	// A model reads where a run is as people do: without the address of a mailbox that is in its input.
+	const token = "AbCdEfGhIjKlMnOpQrStUvWxYz0123456789-_abcde"
+	s = c.goes("orders_fail", object{"ms": 1500, "to": "https://h.example/signals/" + token})
+	if got := does[statusOutput](c, "run_status", nil); !strings.Contains(got.Runs[0].Input, "https://h.example/signals/[address]") || strings.Contains(got.Runs[0].Input, token[:20]) {
+		t.Errorf("got %+v", got)
+	}
 	if r := c.result(s.Run); failed(t, r).Kind != "failed" || !strings.Contains(text(r), "sold out") {
 		t.Errorf("got %s", text(r))
 	}

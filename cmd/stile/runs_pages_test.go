@@ -145,10 +145,20 @@ func TestRunPages(t *testing.T) {
 	must(pages.ChangeSchedule(t.Context(), "s", "remove"))
 }
 
-// TestRunPagesHideSecrets has a run with a secret everywhere where a run can have one.
+// TestRunPagesHideSecrets has a run with a secret everywhere where a run can have one, and one with the address of a mailbox.
 func TestRunPagesHideSecrets(t *testing.T) {
-	const hidden = "hunter2-and-more"
-	h, err := host.New(t.Context(), host.Options{Redact: func(text []byte) []byte { return []byte(secret.NewRedactor(hidden).Redact(string(text))) }})
+	const known = "hunter2-and-more"
+	t.Run("secret", func(t *testing.T) { runPagesHide(t, known, known, known, known, secret.Mark) })
+	const token = "AbCdEfGhIjKlMnOpQrStUvWxYz0123456789-_abcde"
+	t.Run("address", func(t *testing.T) {
+		runPagesHide(t, known, "https://h.example/signals/"+token, "approved", token, "https://h.example/signals/"+host.HiddenAddress)
+	})
+}
+
+// runPagesHide shows a run that has a text wherever it can have one, apart from the name of its mailbox. A part of it is never shown, and a mark is instead.
+func runPagesHide(t *testing.T, known, value, mailbox, hidden, mark string) {
+	t.Helper()
+	h, err := host.New(t.Context(), host.Options{Redact: func(text []byte) []byte { return []byte(secret.NewRedactor(known).Redact(string(text))) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,9 +173,9 @@ func TestRunPagesHideSecrets(t *testing.T) {
 			if err := durable.Stash(ctx, token); err != nil {
 				return "", err
 			}
-			_, _ = durable.Step(ctx, token, func(context.Context) (string, error) { return token, nil })
+			_, _ = durable.Step(ctx, token, func(context.Context) (string, error) { return "it is " + token, nil })
 			_, _ = durable.Step(ctx, "fails", func(context.Context) (string, error) { return "", errors.New("no " + token) })
-			answer, _, err := durable.Receive[string](ctx, token, 0)
+			answer, _, err := durable.Receive[string](ctx, mailbox, 0)
 			if err == nil && answer == "fail" {
 				err = errors.New("failed with " + token)
 			}
@@ -181,7 +191,7 @@ func TestRunPagesHideSecrets(t *testing.T) {
 		}
 	}()
 	pages := runPages{runs}
-	run, _, err := runs.Start(t.Context(), durable.Spec{Function: "f", Key: "key-" + hidden, Target: hidden, Input: []byte(`"` + hidden + `"`), Retry: durable.Retry{Attempts: 2, Delay: time.Millisecond}})
+	run, _, err := runs.Start(t.Context(), durable.Spec{Function: "f", Key: "key-" + value, Target: value, Input: []byte(`"` + value + `"`), Retry: durable.Retry{Attempts: 2, Delay: time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +220,7 @@ func TestRunPagesHideSecrets(t *testing.T) {
 				}
 			}
 			if page.State == state {
-				if !strings.Contains(page.Input, secret.Mark) || !strings.Contains(page.Stash, secret.Mark) || len(page.Operations) < 4 {
+				if !strings.Contains(page.Input, mark) || !strings.Contains(page.Stash, mark) || len(page.Operations) < 4 {
 					t.Errorf("got %+v", page)
 				}
 				return
@@ -218,13 +228,13 @@ func TestRunPagesHideSecrets(t *testing.T) {
 			<-time.After(time.Millisecond)
 		}
 	}
-	if _, err := runs.Signal(t.Context(), run.Name, "m-"+hidden, durable.Message{Data: []byte(`"` + hidden + `"`), Key: hidden, From: hidden}); err != nil {
+	if _, err := runs.Signal(t.Context(), run.Name, "m-"+mailbox, durable.Message{Data: []byte(`"` + value + `"`), Key: value, From: value}); err != nil {
 		t.Fatal(err)
 	}
 	runs.Work()
 	look("asleep")
 	for _, state := range []string{"asleep", "failed"} { // after an attempt, and after the last
-		if _, err := runs.Signal(t.Context(), run.Name, hidden, durable.Message{Data: []byte(`"fail"`)}); err != nil {
+		if _, err := runs.Signal(t.Context(), run.Name, mailbox, durable.Message{Data: []byte(`"fail"`)}); err != nil {
 			t.Fatal(err)
 		}
 		for {
