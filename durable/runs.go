@@ -835,7 +835,7 @@ func (r *Runs) cancelAs(ctx context.Context, by reach, name string, grace time.D
 	if by == (reach{}) { // a guest cannot use up what is reserved for people
 		update = r.updateInsisting
 	}
-	err := r.updateCut(ctx, update, w.id, nil, func(c *sqlite.Conn, k cuts) (err error) {
+	write := func(c *sqlite.Conn, k cuts) (err error) {
 		asked, told = false, false
 		if w, err = by.find(ctx, c, name); err != nil {
 			return err
@@ -846,7 +846,11 @@ func (r *Runs) cancelAs(ctx context.Context, by reach, name string, grace time.D
 		})
 		asked = did.answer
 		return err
-	})
+	}
+	err := update(ctx, func(c *sqlite.Conn) error { return write(c, nil) })
+	if errors.Is(err, errGoneOn) { // it ends here, and there is a log to cut
+		err = r.updateCut(ctx, update, w.id, nil, write)
+	}
 	if err == nil && told {
 		r.announce(watched{name, abi.CancelMailbox})
 	}

@@ -1,7 +1,9 @@
 package durable
 
 import (
+	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"runtime"
 	"testing"
@@ -63,5 +65,45 @@ func TestTellingIsSmall(t *testing.T) {
 		return c.Row(t.Context(), `SELECT count(*) FROM message`).Scan(&told)
 	}); err != nil || told != waiters {
 		t.Errorf("%d runs were told: %v", told, err)
+	}
+}
+
+// TestCancelIsSmall asks again and again for the end of a run that is awake and has a long log, which only its process cuts.
+func TestCancelIsSmall(t *testing.T) {
+	steps, stop := make(chan struct{}), make(chan struct{})
+	r, err := Open(t.Context(), Options{Dir: t.TempDir(), Key: make([]byte, KeySize), Functions: map[string]Function{"f": Func(func(ctx context.Context, _ any) (any, error) {
+		for range 64 {
+			if _, err := Step(ctx, "log", func(context.Context) (string, error) {
+				text := make([]byte, 16<<10)
+				_, err := rand.Read(text)
+				return hex.EncodeToString(text), err
+			}); err != nil {
+				return nil, err
+			}
+		}
+		close(steps)
+		<-stop
+		return nil, nil
+	})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	run, _, err := r.Start(t.Context(), Spec{Function: "f"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Work()
+	<-steps
+	defer close(stop)
+	const times = 20
+	if bytes := allocates(func() {
+		for range times {
+			if asked, err := r.Cancel(t.Context(), run.Name); err != nil || !asked {
+				t.Error(asked, err)
+			}
+		}
+	}); bytes > times<<16 {
+		t.Errorf("to cancel a run %d times allocates %d bytes", times, bytes)
 	}
 }

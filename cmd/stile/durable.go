@@ -227,7 +227,7 @@ func (n *session) openRuns(ctx context.Context, s *streams, calls *lifecycle.Man
 		},
 	})
 	if err == nil && calls != nil {
-		n.children.signals = newMeter(postBurst)
+		n.children.changes = newMeter(postBurst)
 		n.children.runs.Store(runs)
 	}
 	return runs, err
@@ -238,7 +238,7 @@ type childRuns struct {
 	of   *session
 	runs atomic.Pointer[durable.Runs] // those of the process, once they are open; before, no run calls anything
 
-	signals *meter // of each extension and whoever calls it
+	changes *meter // starts, signals and cancels of each extension and whoever calls it: all are written to the disk
 }
 
 // StartChild implements [lifecycle.Runs].
@@ -269,13 +269,24 @@ func (c *childRuns) store() (*durable.Runs, error) {
 	return nil, abi.Errorf(abi.CodeUnavailable, "this call is not durable, and its program works on no runs: call it with --durable, or through stile mcp or stile serve")
 }
 
+// meter fails if somebody does too much of one kind to runs.
+func (c *childRuns) meter(what, whose string) error {
+	if c.changes.allow(what+" "+whose, time.Now()) {
+		return nil
+	}
+	return abi.Errorf(abi.CodeExhausted, "limit reached: %d %s of runs at once, and then one each %v; try again later", postBurst, what, postEvery)
+}
+
 // StartRun implements [lifecycle.Runs].
 func (c *childRuns) StartRun(ctx context.Context, whose, key string, input []byte, prepare func() (lifecycle.Run, error)) (string, error) {
 	store, err := c.store()
 	if err != nil {
 		return "", err
 	}
-	return store.StartFor(ctx, whose, key, input, func() (durable.Spec, error) {
+	return store.StartFor(ctx, whose, key, input, func() (durable.Spec, error) { // to find one costs little
+		if err := c.meter("starts", whose); err != nil {
+			return durable.Spec{}, err
+		}
 		run, err := prepare()
 		if err != nil {
 			return durable.Spec{}, err
@@ -351,8 +362,8 @@ func (c *childRuns) SignalRun(ctx context.Context, whose, id, mailbox, from stri
 	if err != nil {
 		return false, err
 	}
-	if !c.signals.allow(whose, time.Now()) {
-		return false, abi.Errorf(abi.CodeExhausted, "limit reached: %d signals at once, and then one each %v; try again later", postBurst, postEvery)
+	if err := c.meter("signals", whose); err != nil {
+		return false, err
 	}
 	return store.SignalFor(ctx, whose, id, mailbox, durable.Message{Data: data, Key: key, From: from})
 }
@@ -361,6 +372,9 @@ func (c *childRuns) SignalRun(ctx context.Context, whose, id, mailbox, from stri
 func (c *childRuns) CancelRun(ctx context.Context, whose, id string) error {
 	store, err := c.store()
 	if err != nil {
+		return err
+	}
+	if err := c.meter("cancels", whose); err != nil {
 		return err
 	}
 	return store.CancelFor(ctx, whose, id)
