@@ -61,6 +61,7 @@ func (j *journal) append(entry []byte, begins bool) error {
 		w.later = time.AfterFunc(gather, func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
+			w.later = nil
 			w.begin()
 		})
 	}
@@ -200,7 +201,7 @@ func (w *writer) write() {
 			update = w.runs.db.Update
 		}
 		if w.later != nil && len(w.waiting) == 0 {
-			w.later.Stop()
+			w.later.Stop() // one that has fired meanwhile begins nothing
 			w.later = nil
 		}
 		batches := make([]batch, len(o.list))
