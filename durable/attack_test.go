@@ -435,3 +435,91 @@ func (s *stored) untilParked(t *testing.T, db *sql.DB) {
 		<-time.After(time.Millisecond)
 	}
 }
+
+// TestAsleepBytes has runs of one caller sleep with more than all of them may take on the disk. What does not fit ends, with its child's bytes counted, and what was removed counts no more.
+func TestAsleepBytes(t *testing.T) {
+	s := newStored(t, func(o *durable.Options) { o.Idle, o.MaxAsleepBytes = 10*time.Millisecond, 300<<10 })
+	hold := program(t, s.shop, s.cacheDir, s.keyDir, `
+		let x = 1;
+		const held = Uint8Array.from({ length: 60_000 }, () => (x = (Math.imul(x, 1664525) + 1013904223) | 0) >>> 16);
+		await env.signals.receive("go");
+		return held.length;`)
+	hold.Whose, hold.Most = "ada", 100
+	s.runs.Work()
+	var names []string
+	for i := range 6 {
+		name := s.start(t, hold, `{}`)
+		r := s.settled(t, name)
+		switch {
+		case r.State == durable.Asleep:
+			names = append(names, name)
+		case r.State != durable.Failed || r.Outcome.Limit != "disk" || i < 3:
+			t.Fatalf("run %d is %s: %s", i, r.State, r.Outcome)
+		}
+	}
+	if len(names) < 3 || len(names) > 4 {
+		t.Fatalf("%d runs sleep", len(names))
+	}
+	// Others have room of their own, and so does a person.
+	for _, whose := range []string{"eve", ""} {
+		hold.Whose = whose
+		if r := s.settled(t, s.start(t, hold, `{}`)); r.State != durable.Asleep {
+			t.Errorf("a run of %q is %s: %s", whose, r.State, r.Outcome)
+		}
+	}
+	// What has ended counts no more, whether it went on or was cancelled.
+	hold.Whose = "ada"
+	if _, err := s.runs.Signal(t.Context(), names[0], "go", durable.Message{Data: []byte("1")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.runs.Cancel(t.Context(), names[1]); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names[:2] {
+		if _, err := s.runs.Wait(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if r := s.settled(t, s.start(t, hold, `{}`)); r.State != durable.Asleep {
+			t.Errorf("with room again, a run is %s: %s", r.State, r.Outcome)
+		}
+	}
+	db := s.file(t)
+	defer func() { _ = db.Close() }()
+	var held, all int64
+	if err := db.QueryRowContext(t.Context(), `SELECT (SELECT sum(bytes) FROM held), (SELECT sum(length(body)) FROM snapshot WHERE whose <> '')`).Scan(&held, &all); err != nil || held != all {
+		t.Errorf("%d bytes count, and %d are there: %v", held, all, err)
+	}
+}
+
+// settled waits until a run sleeps or has ended.
+func (s *stored) settled(t *testing.T, name string) durable.Result {
+	t.Helper()
+	for {
+		r, err := s.runs.Result(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.State == durable.Asleep || r.State.Final() {
+			return r
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// TestLogBytes has a run do more than its log may hold, without a wait in which it would sleep.
+func TestLogBytes(t *testing.T) {
+	s := newStored(t, func(o *durable.Options) { o.MaxLogBytes = 200 << 10 })
+	run := s.start(t, program(t, s.shop, s.cacheDir, s.keyDir, `
+		let x = 1;
+		for (let i = 0; i < 100; i++) {
+			await env.store.set("k", Array.from({ length: 6000 }, () => (x = (Math.imul(x, 1664525) + 1013904223) | 0) >>> 24).join());
+			await env.store.get("k");
+		}`), `{}`)
+	s.runs.Work()
+	r, err := s.runs.Wait(t.Context(), run)
+	if err != nil || r.State != durable.Failed || r.Outcome.Limit != "disk" {
+		t.Errorf("it is %s: %s %v", r.State, r.Outcome, err)
+	}
+}

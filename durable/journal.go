@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stilehost/stile/host"
+	"github.com/stilehost/stile/internal/printable"
 	"github.com/stilehost/stile/internal/sqlite"
 )
 
@@ -234,7 +235,7 @@ type batch struct {
 func (w *writer) store(update func(context.Context, func(*sqlite.Conn) error) error, list []*journal, batches []batch) []error {
 	r := w.runs
 	ctx := r.base
-	faults, tags := make([]error, len(list)), make([][]byte, len(list))
+	faults, tags, sizes := make([]error, len(list)), make([][]byte, len(list)), make([]int64, len(list))
 	err := update(ctx, func(c *sqlite.Conn) error {
 		for i, j := range list {
 			a := j.run
@@ -244,6 +245,10 @@ func (w *writer) store(update func(context.Context, func(*sqlite.Conn) error) er
 				n++
 				body = r.sealer.seal(place{run: a.name, kind: "log", n: n, after: a.tag}, timed(r.now(), batches[i].entries))
 				after = tag(body)
+				if a.logged+int64(len(body)) > r.o.MaxLogBytes {
+					faults[i] = &host.LimitError{Limit: "disk", Value: printable.Size(r.o.MaxLogBytes), Detail: "what the run did since it last slept does not fit into its log; let it sleep between parts of its work"}
+					continue
+				}
 			}
 			end := r.sealer.seal(place{run: a.name, kind: "head", n: n, after: after}, head{a.attempt, batches[i].operations}.text())
 			switch held, err := a.hold(ctx, c, `UPDATE run SET batches = ?, head = ? WHERE id = ? AND owner = ? AND fence = ?`, n, end); {
@@ -257,7 +262,7 @@ func (w *writer) store(update func(context.Context, func(*sqlite.Conn) error) er
 				if _, err := c.Exec(ctx, `INSERT INTO log VALUES (?, ?, ?)`, a.id, n, body); err != nil {
 					return err
 				}
-				tags[i] = after
+				tags[i], sizes[i] = after, int64(len(body))
 			}
 		}
 		return nil
@@ -268,6 +273,7 @@ func (w *writer) store(update func(context.Context, func(*sqlite.Conn) error) er
 			faults[i] = fmt.Errorf("write the log of run %s: %w", j.run.name, err)
 		case tags[i] != nil:
 			j.run.batches, j.run.tag = j.run.batches+1, tags[i]
+			j.run.logged += sizes[i]
 		}
 	}
 	return faults

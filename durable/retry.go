@@ -166,7 +166,7 @@ func (r *Runs) anew(ctx context.Context, c *sqlite.Conn, w row) error {
 	}
 	snapshot := r.sealer.seal(place{run: w.name, kind: "snapshot", n: w.batches}, nil)
 	next := r.sealer.seal(place{run: w.name, kind: "head", n: w.batches, after: tag(snapshot)}, head{attempt: h.attempt + 1}.text())
-	if _, err := c.Exec(ctx, `INSERT OR REPLACE INTO snapshot VALUES (?, ?)`, w.id, snapshot); err != nil {
+	if err := putSnapshot(ctx, c, w.id, snapshot); err != nil {
 		return err
 	}
 	if _, err := c.Exec(ctx, `DELETE FROM outcome WHERE run = ?`, w.id); err != nil {

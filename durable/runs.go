@@ -56,6 +56,11 @@ type Options struct {
 	// removed, and their keys forgotten. Of those of one [Spec.Whose], a tenth of that is kept. Default 10,000 runs and 256 MiB.
 	MaxEnded      int
 	MaxEndedBytes int64
+	// MaxAsleepBytes is how many bytes the states of sleeping runs of one [Spec.Whose] take, with those of their children. A run that would sleep with more ends
+	// with the limit "disk". Default 1 GiB.
+	MaxAsleepBytes int64
+	// MaxLogBytes is how long the log of a run may grow until the run sleeps, as it is on the disk. A run that goes beyond it ends with the limit "disk". Default 256 MiB.
+	MaxLogBytes int64
 	// URL is what addresses of mailboxes begin with, up to their tokens, such as "https://hooks.example.com/signals/". Whatever serves it calls
 	// [Runs.Post]. Default: mailboxes have no addresses.
 	URL string
@@ -127,6 +132,7 @@ type Runs struct {
 // Open opens the store, and makes its file if there is none. It works on no run until [Runs.Work].
 func Open(ctx context.Context, o Options) (*Runs, error) {
 	o.MaxEnded, o.MaxEndedBytes = cmp.Or(o.MaxEnded, 10_000), cmp.Or(o.MaxEndedBytes, 256<<20)
+	o.MaxAsleepBytes, o.MaxLogBytes = cmp.Or(o.MaxAsleepBytes, 1<<30), cmp.Or(o.MaxLogBytes, 256<<20)
 	o.Live, o.Idle, o.Crashes = cmp.Or(o.Live, 100), cmp.Or(o.Idle, time.Second), cmp.Or(o.Crashes, 5)
 	if o.Now == nil {
 		o.Now = time.Now

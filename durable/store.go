@@ -132,6 +132,17 @@ CREATE INDEX awaited_waiter ON awaited (waiter);
 CREATE TABLE reached (run INTEGER PRIMARY KEY, operation INTEGER NOT NULL, answer INTEGER NOT NULL) STRICT;
 `, `
 ALTER TABLE reached ADD COLUMN started TEXT; -- the name of the run that the operation started
+`, `
+-- How many bytes of snapshots each of those has who may have so many runs, with those of the children. A snapshot from before counts once its run has slept again.
+ALTER TABLE snapshot ADD COLUMN whose TEXT NOT NULL DEFAULT '';
+CREATE TABLE held (whose TEXT NOT NULL PRIMARY KEY, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TRIGGER snapshot_added AFTER INSERT ON snapshot WHEN NEW.whose <> '' BEGIN
+	INSERT INTO held VALUES (NEW.whose, length(NEW.body)) ON CONFLICT (whose) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER snapshot_removed AFTER DELETE ON snapshot WHEN OLD.whose <> '' BEGIN
+	UPDATE held SET bytes = bytes - length(OLD.body) WHERE whose = OLD.whose;
+	DELETE FROM held WHERE whose = OLD.whose AND bytes <= 0;
+END;
 `}}
 
 // State says where a run is.

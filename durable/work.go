@@ -28,6 +28,7 @@ type active struct {
 	batches  int64  // of the log; the writer's, while there is one
 	attempt  uint64 // counted from 1
 	tag      []byte // of the last batch, or of the snapshot or spec before it
+	logged   int64  // bytes of the batches
 	journal  *journal
 	function bool // of Go code
 	retry    Retry
@@ -642,6 +643,7 @@ func (r *Runs) history(ctx context.Context, a *active, w row) (s spec, state []b
 		}
 		entries = append(entries, more...)
 		a.tag = tag(body)
+		a.logged += int64(len(body))
 	}
 	var h head
 	text, err := r.sealer.open(place{run: w.name, kind: "head", n: w.batches, after: a.tag}, w.head)
@@ -700,8 +702,9 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 	var lost *LostError
 	var park *parkError
 	var taken *takenError
-	var failed *functionError
+	var function *functionError
 	var refused *RefusedError
+	var full *host.LimitError
 	called := authority.Caller != nil
 	var write func(*sqlite.Conn, cuts) error
 	finish := func(s State, e ended) func(*sqlite.Conn, cuts) error {
@@ -717,6 +720,13 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 			return finish(Failed, e)
 		}
 		return func(c *sqlite.Conn, k cuts) error { return r.again(ctx, c, a, e, at, k) }
+	}
+	failed := func(err error) func(*sqlite.Conn, cuts) error {
+		e := endedWith(result, err)
+		if called {
+			e.Caller = told(authority.Caller(err))
+		}
+		return fail(e)
 	}
 	parked := func(reason string) func(*sqlite.Conn, cuts) error {
 		return func(c *sqlite.Conn, _ cuts) error {
@@ -735,13 +745,23 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 		write = parked(taken.Error())
 	case err == nil:
 		write = finish(Done, endedWith(result, nil))
-	case unwritten != nil && (errors.As(err, &asleep) || errors.As(err, &wait) || errors.As(err, &failed)): // what is on the disk says where the run goes on
+	case errors.As(unwritten, &full):
+		write = failed(full)
+	case unwritten != nil && (errors.As(err, &asleep) || errors.As(err, &wait) || errors.As(err, &function)): // what is on the disk says where the run goes on
 		r.release(ctx, a, unwritten)
 		return
 	case errors.As(err, &asleep):
 		write = func(c *sqlite.Conn, k cuts) error {
-			if err := r.keepHistory(ctx, c, a.id, k); err != nil {
-				return err
+			wrong := r.roomAsleep(ctx, c, a.id, len(asleep.State))
+			if errors.As(wrong, &full) {
+				err = full
+				return failed(full)(c, k)
+			}
+			if wrong == nil {
+				wrong = r.keepHistory(ctx, c, a.id, k)
+			}
+			if wrong != nil {
+				return wrong
 			}
 			return r.lay(ctx, c, a, asleep)
 		}
@@ -751,8 +771,8 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 		write = finish(Cancelled, cancelledWith(result, err, cause)) // as its row says
 	case errors.Is(cause, ErrLate):
 		write = finish(Failed, ended{Outcome: host.Outcome{Kind: "limit", Limit: "deadline", Value: timeOf(w.deadline).Format(time.RFC3339), Message: ErrLate.Error()}})
-	case errors.As(err, &failed):
-		write = fail(ended{Outcome: host.Outcome{Kind: "failed", Message: failed.text}})
+	case errors.As(err, &function):
+		write = fail(ended{Outcome: host.Outcome{Kind: "failed", Message: function.text}})
 	case errors.As(err, &park):
 		write = parked(park.reason)
 	case errors.As(err, new(*host.PartedError)), errors.As(err, new(*host.StateError)):
@@ -761,14 +781,10 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 		r.release(ctx, a, err)
 		return
 	default:
-		e := endedWith(result, err)
-		if called {
-			e.Caller = told(authority.Caller(err))
-		}
-		if e.Outcome.Kind == "fault" {
+		if host.OutcomeOf(err).Kind == "fault" {
 			write = parked("a fault of the host: " + err.Error())
 		} else {
-			write = fail(e)
+			write = failed(err)
 		}
 	}
 	update := r.db.Update
@@ -796,6 +812,9 @@ func (r *Runs) end(a *active, w row, result host.Result, err, cause error, autho
 		wrong = update(ctx, func(c *sqlite.Conn) error { return transact(c, nil) })
 	} else {
 		wrong = r.updateCut(ctx, update, a.id, rest, transact)
+	}
+	if wrong == nil && full != nil { // somebody may see how it ended
+		wrong = r.db.Update(ctx, func(*sqlite.Conn) error { return nil })
 	}
 	switch {
 	case wrong != nil:
@@ -826,11 +845,39 @@ func cancelledWith(result host.Result, err, cause error) ended {
 	return e
 }
 
+// roomAsleep fails with a *[host.LimitError] if a run cannot sleep with a state, because those of whoever has the run take too much.
+func (r *Runs) roomAsleep(ctx context.Context, c *sqlite.Conn, id int64, state int) error {
+	var whose string
+	var bytes int64
+	const held = `SELECT whose, ifnull((SELECT bytes FROM held WHERE held.whose = run.whose), 0) - ifnull((SELECT length(body) FROM snapshot WHERE run = ?1 AND snapshot.whose = run.whose), 0)
+		FROM run WHERE id = (SELECT ifnull(root, id) FROM run WHERE id = ?1)`
+	if err := c.Row(ctx, held, id).Scan(&whose, &bytes); err != nil {
+		return err
+	}
+	if whose != "" && bytes+int64(state) > r.o.MaxAsleepBytes {
+		return &host.LimitError{
+			Limit: "disk", Value: printable.Size(r.o.MaxAsleepBytes),
+			Detail: fmt.Sprintf("the sleeping runs of the same caller have %s, and this one would add %s; hold less while you wait, or cancel some", printable.Size(bytes), printable.Size(int64(state))),
+		}
+	}
+	return nil
+}
+
+// putSnapshot writes down what a run goes on with, in place of what it had.
+func putSnapshot(ctx context.Context, c *sqlite.Conn, id int64, body []byte) error {
+	if _, err := c.Exec(ctx, `DELETE FROM snapshot WHERE run = ?`, id); err != nil { // not REPLACE, which leaves the trigger out
+		return err
+	}
+	const put = `INSERT INTO snapshot (run, body, whose) VALUES (?1, ?2, ifnull((SELECT whose FROM run WHERE id = (SELECT ifnull(root, id) FROM run WHERE id = ?1)), ''))`
+	_, err := c.Exec(ctx, put, id, body)
+	return err
+}
+
 // lay writes down a run that sleeps. Its log is not needed any more.
 func (r *Runs) lay(ctx context.Context, c *sqlite.Conn, a *active, asleep *host.AsleepError) error {
 	body := r.sealer.seal(place{run: a.name, kind: "snapshot", n: a.batches}, asleep.State)
 	end := r.sealer.seal(place{run: a.name, kind: "head", n: a.batches, after: tag(body)}, a.journal.head().text())
-	if _, err := c.Exec(ctx, `INSERT OR REPLACE INTO snapshot VALUES (?, ?)`, a.id, body); err != nil {
+	if err := putSnapshot(ctx, c, a.id, body); err != nil {
 		return err
 	}
 	if err := clearLog(ctx, c, a.id); err != nil {

@@ -35,7 +35,7 @@ func (e *DeniedError) Is(target error) bool { return target == error(abi.ErrDeni
 
 // LimitError reports a call that exceeded a limit.
 type LimitError struct {
-	// Limit names it: memory, cpu, wall, stack, input, output, handles, pending, nesting, bytes, list, promise, engine.
+	// Limit names it: memory, cpu, wall, stack, input, output, handles, pending, nesting, bytes, list, promise, engine; disk is a limit of durable runs.
 	Limit string
 	// Value is the limit's value as text for people. It is empty if unknown.
 	Value string

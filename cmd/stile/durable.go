@@ -158,10 +158,10 @@ func (t runTarget) bindings() ([]extension.Binding, error) {
 	return extension.Merge(given, asked, defaults), nil
 }
 
-// runsKept is how much is kept of runs that have ended.
+// runsKept is how much is kept of runs: of those that have ended, and of those that sleep.
 type runsKept struct {
-	ended int
-	bytes int64
+	ended         int
+	bytes, asleep int64
 }
 
 // parseRunsKept reads limits like "ended=10000,bytes=256MiB".
@@ -176,8 +176,10 @@ func parseRunsKept(text string) (k runsKept, err error) {
 			k.ended = int(n)
 		case "bytes":
 			k.bytes, err = printable.ParseSize(value)
+		case "asleep":
+			k.asleep, err = printable.ParseSize(value)
 		default:
-			err = fmt.Errorf("%q is not ended or bytes", name)
+			err = fmt.Errorf("%q is not ended, bytes or asleep", name)
 		}
 		if err != nil {
 			return runsKept{}, err
@@ -213,7 +215,7 @@ func (n *session) openRuns(ctx context.Context, s *streams, calls *lifecycle.Man
 		s.tell("the texts of runs are not shown, because they may have secrets in them", err)
 	}
 	runs, err := durable.Open(ctx, durable.Options{
-		Dir: n.home, Key: key, Host: n.host, Logger: n.logger, MaxEnded: n.runs.ended, MaxEndedBytes: n.runs.bytes, URL: n.signals, Secret: n.secrets.Get,
+		Dir: n.home, Key: key, Host: n.host, Logger: n.logger, MaxEnded: n.runs.ended, MaxEndedBytes: n.runs.bytes, MaxAsleepBytes: n.runs.asleep, URL: n.signals, Secret: n.secrets.Get,
 		Request: func(ctx context.Context, run durable.Info) (a durable.Authority, err error) {
 			t, err := targetOf(run)
 			switch {
