@@ -11,12 +11,14 @@ import (
 	"strings"
 
 	"github.com/stilehost/stile/capabilities/workspace"
+	"github.com/stilehost/stile/durable"
 	"github.com/stilehost/stile/extension/lifecycle"
 	"github.com/stilehost/stile/extension/typecheck"
 	"github.com/stilehost/stile/host"
 	"github.com/stilehost/stile/host/recording"
 	"github.com/stilehost/stile/internal/cache"
 	"github.com/stilehost/stile/internal/printable"
+	"github.com/stilehost/stile/internal/private"
 	"github.com/stilehost/stile/internal/sqlite"
 	"github.com/stilehost/stile/secret"
 	"github.com/stilehost/stile/toolchain"
@@ -275,6 +277,9 @@ func (e *examination) databases(ctx context.Context) {
 		if err == nil && name == workspace.File {
 			err = checkWorkspaces(ctx, file)
 		}
+		if err == nil && name == durable.File && !e.usesRuns(ctx, file) {
+			continue
+		}
 		if err != nil {
 			e.add(name, statusBroken, "Restore it from a backup, or move it away to begin anew: "+file, "%v", err)
 			continue
@@ -284,6 +289,32 @@ func (e *examination) databases(ctx context.Context) {
 	if len(files) == 0 {
 		e.add("databases", statusOK, "", "none yet; a recorded call, a workspace or a kv binding makes them")
 	}
+}
+
+// usesRuns reports whether this version can use an intact file of runs. If not, it says why.
+func (e *examination) usesRuns(ctx context.Context, file string) bool {
+	err := hasRunsKey(e.home)
+	if missing, ok := errors.AsType[*runsKeyError](err); ok {
+		e.add(durable.File, statusMissing, "Until then, no command touches runs: "+missing.remedy()+".", "intact, but %s", missing.problem())
+		return false
+	}
+	if err == nil {
+		_, err = private.Key(filepath.Join(e.home, runsKey), durable.KeySize)
+	}
+	if err != nil {
+		e.add(durable.File, statusBroken, "Do what the detail says.", "intact, but its key cannot be used: %v", err)
+		return false
+	}
+	err = durable.Check(ctx, e.home)
+	if newer, ok := errors.AsType[*sqlite.VersionError](err); ok {
+		e.add(durable.File, statusBroken, "Use the newer version. To begin anew with this one, move the file away: "+file,
+			"intact, but of a newer version of Stile: its schema has version %d, and this one knows versions up to %d", newer.Version, newer.Known)
+		return false
+	}
+	if err != nil {
+		e.add(durable.File, statusBroken, "Restore it from a backup, or move it away to begin anew: "+file, "%v", err)
+	}
+	return err == nil
 }
 
 // checkWorkspaces looks for contradictions that SQLite cannot detect: sizes, contents and limits that do not match.

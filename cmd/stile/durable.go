@@ -196,10 +196,21 @@ func hasRunsKey(home string) error {
 		return nil
 	}
 	if _, err := os.Lstat(key); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is missing: restore it from a backup, or move %s away to begin anew", key, durable.File)
+		return &runsKeyError{key}
 	}
 	return nil
 }
+
+// runsKeyError reports runs whose key is missing.
+type runsKeyError struct{ key string }
+
+func (e *runsKeyError) problem() string { return e.key + " is missing" }
+
+func (*runsKeyError) remedy() string {
+	return "restore it from a backup, or move " + durable.File + " away to begin anew"
+}
+
+func (e *runsKeyError) Error() string { return e.problem() + ": " + e.remedy() }
 
 // openRuns opens the runs. Close them before the session. calls has the extensions. Without it, only runs of command lines can go on.
 func (n *session) openRuns(ctx context.Context, s *streams, calls *lifecycle.Manager) (*durable.Runs, error) {

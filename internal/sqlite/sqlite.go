@@ -248,6 +248,13 @@ func (db *DB) currently(ctx context.Context, f func(*Conn) error) func(*Conn) er
 	}
 }
 
+// VersionError reports a file of a newer program.
+type VersionError struct{ Version, Known int }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("its schema has version %d; this program knows versions up to %d", e.Version, e.Known)
+}
+
 // version returns the schema version of the database, or 0 for an empty one. It fails if this program cannot use that version.
 func (s Schema) version(ctx context.Context, c *Conn) (int, error) {
 	var id int32
@@ -263,7 +270,7 @@ func (s Schema) version(ctx context.Context, c *Conn) (int, error) {
 	case id != s.ID && (id != 0 || version != 0 || tables != 0):
 		return 0, fmt.Errorf("the file is a database, but not a %s", s.Kind)
 	case version < 0 || version > len(s.Migrations):
-		return 0, fmt.Errorf("its schema has version %d; this program knows versions up to %d", version, len(s.Migrations))
+		return 0, &VersionError{version, len(s.Migrations)}
 	default:
 		return version, s.own(ctx, c)
 	}

@@ -181,6 +181,16 @@ func TestOpenRefuses(t *testing.T) {
 			}
 		})
 	}
+	// The same is found without opening, which would change the file.
+	if err := counter.Check(t.Context(), path("newer")); !errors.As(err, new(*VersionError)) {
+		t.Errorf("got %v", err)
+	}
+	if err := counter.Check(t.Context(), path("other")); err == nil || !strings.Contains(err.Error(), "not a counter") {
+		t.Errorf("got %v", err)
+	}
+	if err := broken.Check(t.Context(), path("current")); err != nil { // older
+		t.Error(err)
+	}
 	// The failed migration left nothing behind.
 	db := opened(t, path("current"), counter)
 	var half int
