@@ -468,10 +468,12 @@ type Shown struct {
 	Children []Info `json:"children,omitempty"`
 }
 
-// Show returns a run for people. It fails with an *[UnknownError] if there is no such run.
+// Show returns a run for people, or what can be read of it. It fails with an *[UnknownError] if there is no such run.
 func (r *Runs) Show(ctx context.Context, run string) (s Shown, err error) {
-	if s.Result, err = r.Result(ctx, run); err != nil {
+	if s.Result, err = r.Result(ctx, run); err != nil && s.Name == "" {
 		return s, err
+	} else if err != nil { // the rest is still of use
+		s.Unreadable = err.Error()
 	}
 	messages, err := r.Messages(ctx, run)
 	stash, lost := r.Stashed(ctx, run)

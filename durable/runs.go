@@ -672,7 +672,7 @@ func (r *Runs) listed(ctx context.Context, which func(*sqlite.Conn) (where strin
 	for _, w := range rows {
 		i, err := r.info(w)
 		if err != nil {
-			i.Reason = err.Error()
+			i.Unreadable = err.Error()
 		}
 		list = append(list, i)
 	}
@@ -754,6 +754,7 @@ const pollTime = 200 * time.Millisecond
 func (r *Runs) Result(ctx context.Context, name string) (result Result, err error) {
 	var w row
 	var body []byte
+	var lost error // the attempts
 	err = r.db.View(ctx, func(c *sqlite.Conn) (err error) {
 		if w, err = findRun(ctx, c, name); err != nil {
 			return err
@@ -761,9 +762,7 @@ func (r *Runs) Result(ctx context.Context, name string) (result Result, err erro
 		if err := w.block(ctx, c); err != nil {
 			return err
 		}
-		if result.Attempts, err = r.attempts(ctx, c, w); err != nil {
-			return err
-		}
+		result.Attempts, lost = r.attempts(ctx, c, w)
 		result.Mailboxes, result.Awaited = nil, nil
 		if w.state == Asleep {
 			result.Mailboxes, result.Awaited, err = waitsOf(ctx, c, w.id)
@@ -778,7 +777,8 @@ func (r *Runs) Result(ctx context.Context, name string) (result Result, err erro
 	if err != nil {
 		return Result{}, err
 	}
-	if result.Info, err = r.info(w); err != nil || body == nil {
+	result.Info, err = r.info(w)
+	if err = cmp.Or(err, lost); err != nil || body == nil {
 		return result, err
 	}
 	text, err := r.sealer.open(place{run: w.name, kind: "outcome"}, body)

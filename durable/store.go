@@ -194,6 +194,8 @@ type Info struct {
 	Blocked *Blocked `json:"blocked,omitempty"`
 	// Input is JSON.
 	Input json.RawMessage `json:"input,omitempty"`
+	// Unreadable says why it is not known what was called, or how that ended: the file was altered, or the key is another. It is empty otherwise.
+	Unreadable string `json:"unreadable,omitempty"`
 }
 
 // Blocked is a parked run whose result another run has not taken. Once a person retries it, both go on.

@@ -117,11 +117,20 @@ func (c *runsList) Run(ctx context.Context, s *streams) error {
 			if !r.Wake.IsZero() {
 				wake = r.Wake.Local().Format(time.DateTime)
 			}
-			rows = append(rows, []string{r.Name, line(cmp.Or(r.Tool, r.Function), 64), listedState(r), r.Created.Local().Format(time.DateTime), wake, line(cmp.Or(r.Parent, r.Key), 64)})
+			rows = append(rows, []string{r.Name, line(calledIn(r), 64), listedState(r), r.Created.Local().Format(time.DateTime), wake, line(cmp.Or(r.Parent, r.Key), 64)})
 		}
 		_, err = io.WriteString(s.out, table("", rows))
 		return err
 	})
+}
+
+// calledIn is what a run has called: its tool or its function.
+func calledIn(r durable.Info) string {
+	called := cmp.Or(r.Tool, r.Function)
+	if called == "" && r.Unreadable != "" {
+		return "unreadable"
+	}
+	return called
 }
 
 // listedState is the state of a run in a list.
@@ -178,7 +187,10 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 			return printJSON(s.out, r)
 		}
 		messages := r.Messages
-		rows := [][]string{{"run", r.Name}, {"tool", line(cmp.Or(r.Tool, r.Function), 200)}, {"state", string(r.State) + " since " + r.Changed.Local().Format(time.DateTime)}, {"started", r.Created.Local().Format(time.DateTime)}, {"deadline", r.Deadline.Local().Format(time.DateTime)}}
+		rows := [][]string{{"run", r.Name}, {"tool", line(calledIn(r.Info), 200)}, {"state", string(r.State) + " since " + r.Changed.Local().Format(time.DateTime)}, {"started", r.Created.Local().Format(time.DateTime)}, {"deadline", r.Deadline.Local().Format(time.DateTime)}}
+		if r.Unreadable != "" {
+			rows = append(rows, []string{"unreadable", line(r.Unreadable, 1000)})
+		}
 		if t, ok := callOf(r.Info); ok {
 			rows = append(rows, []string{"extension", fmt.Sprintf("%s in %s, called by %s", t.Extension, t.Scope, line(t.Viewer.String(), 100))})
 		}
@@ -190,7 +202,7 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 			rows = append(rows, []string{"key", line(r.Key, 300)})
 		}
 		for _, child := range r.Children[:min(len(r.Children), maxShownChildren)] {
-			tool := child.Tool
+			tool := calledIn(child)
 			if t, ok := callOf(child); ok {
 				tool = t.Tool
 			}
@@ -244,6 +256,7 @@ func (c *runsShow) Run(ctx context.Context, s *streams) error {
 		}
 		rows = append(rows, []string{"input", line(string(r.Input), 2000)})
 		switch {
+		case r.Unreadable != "":
 		case r.State == durable.Done:
 			rows = append(rows, []string{"result", line(string(r.Output), 4000)})
 		case r.Outcome.Kind != "":

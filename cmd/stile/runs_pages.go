@@ -48,7 +48,7 @@ func (p runPages) List(ctx context.Context, before string, most int) ([]web.Run,
 }
 
 func onPage(r durable.Result) web.Run {
-	page := web.Run{Name: r.Name, Tool: cmp.Or(r.Tool, r.Function), Key: r.Key, State: string(r.State), Since: r.Changed, Wake: r.Wake}
+	page := web.Run{Name: r.Name, Tool: calledIn(r.Info), Key: r.Key, State: string(r.State), Since: r.Changed, Wake: r.Wake}
 	if t, ok := callOf(r.Info); ok {
 		page.Tool = t.Tool
 	}
@@ -81,6 +81,7 @@ func (p runPages) Show(ctx context.Context, run string) (page web.RunPage, err e
 	fact("Started", utc(r.Created))
 	fact("Deadline", utc(r.Deadline))
 	fact("Parked because", r.Reason)
+	fact("Unreadable", r.Unreadable)
 	fact("Messages", r.Unread)
 	if r.Refused != nil {
 		fact("Refused posts", refusedPosts(r.Refused, utc(r.Refused.Last)))

@@ -145,6 +145,50 @@ func TestRunPages(t *testing.T) {
 	must(pages.ChangeSchedule(t.Context(), "s", "remove"))
 }
 
+// TestUnreadableRun lists and shows a run whose input somebody has altered.
+func TestUnreadableRun(t *testing.T) {
+	home := t.TempDir()
+	var runs *durable.Runs
+	open := func() {
+		t.Helper()
+		var err error
+		runs, err = durable.Open(t.Context(), durable.Options{Dir: home, Key: make([]byte, durable.KeySize), Functions: map[string]durable.Function{"f": nil}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	open()
+	run, _, err := runs.Start(t.Context(), durable.Spec{Function: "f"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(home, durable.File)+"?_pragma=busy_timeout(60000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.ExecContext(t.Context(), `UPDATE run SET spec = zeroblob(length(spec))`)
+	if err = errors.Join(err, db.Close(), runs.Close()); err != nil {
+		t.Fatal(err)
+	}
+	open()
+	defer func() {
+		if err := runs.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	pages := runPages{runs}
+	list, err := pages.List(t.Context(), "", 10)
+	if err != nil || len(list) != 1 || list[0].Name != run.Name || list[0].Tool != "unreadable" {
+		t.Errorf("got %+v, %v", list, err)
+	}
+	page, err := pages.Show(t.Context(), run.Name)
+	if err != nil || page.Tool != "unreadable" || !slices.ContainsFunc(page.Facts, func(f web.Fact) bool {
+		return f.Name == "Unreadable" && strings.Contains(f.Text, "it is damaged or was altered, or the key is another")
+	}) {
+		t.Errorf("got %+v, %v", page, err)
+	}
+}
+
 // TestRunPagesHideSecrets has a run with a secret everywhere where a run can have one, and one with the address of a mailbox.
 func TestRunPagesHideSecrets(t *testing.T) {
 	const known = "hunter2-and-more"
