@@ -57,7 +57,7 @@ func (systemClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 // value would be untrue.
 //
 // A durable call also counts on its own what it uses of a grant among its bindings, and writes that down, with the grant's end. So when it goes on, with this grant or another, neither its sleep nor the end of the
-// process has refilled the budget, and the grant ends no later. The bounds are those of the grant that it gets then. What other calls use is not written down: see [Grant.Usage].
+// process has refilled the budget, and the grant ends no later. An operation that the end of the process cut off counts with the text and bytes of its arguments. The bounds are those of the grant that it gets then. What other calls use is not written down: see [Grant.Usage].
 //
 // A Grant is safe for concurrent use and needs no closing.
 type Grant struct {

@@ -138,6 +138,7 @@ func (c *call) journaled(op *operation, binding string, args []abi.Value) (abi.V
 	j.sequence++
 	switch {
 	case begun && repeat != abi.Repeats:
+		c.charge(op, binding, args)
 		why := abi.Errorf(abi.CodeInterrupted, "%s: the process ended meanwhile, so it may have happened", strings.TrimPrefix(op.fn.Name, "[method]"))
 		return c.answer(newEntry(entryAnswer), op, repeat, args, func() (abi.Value, error) { return c.refuse(op, binding, args, why) })
 	case begun:
@@ -145,6 +146,7 @@ func (c *call) journaled(op *operation, binding string, args []abi.Value) (abi.V
 		case err != nil:
 			return nil, err
 		case came:
+			c.charge(op, binding, args)
 			return c.answer(newEntry(entryAnswer), op, repeat, args, func() (abi.Value, error) {
 				c.consume(op, args)
 				return okResult(nil), nil

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/stilehost/stile/abi"
 )
 
 // keptGrant counts what a durable call uses of a grant that somebody gave it. The grant itself may be used by others too, and may be another one when the call goes on. Both apply.
@@ -109,4 +111,41 @@ func (c *call) unspent() func() {
 			count(i, was[i])
 		}
 	}
+}
+
+// charge has the call's own grants count an operation that began in a process which ended before it logged what the operation took: the bytes that it was given, and none that it moved besides. Nobody knows
+// whether it happened, so it counts even if they refuse it today. The value of its handle may have ended with the process, so the grants of its binding are charged too.
+func (c *call) charge(op *operation, binding string, args []abi.Value) {
+	charged := c.lease.granted()
+	if b := c.env[binding]; b != nil {
+		charged = union(charged, b.grants)
+	}
+	took := op.cost()
+	for _, a := range args {
+		took.bytes += content(a)
+	}
+	for _, g := range charged {
+		if slices.ContainsFunc(c.grants, func(k keptGrant) bool { return k.Grant == g }) {
+			g.mu.Lock()
+			g.used.Operations, g.used.Bytes = g.used.Operations+took.operations, g.used.Bytes+took.bytes
+			g.mu.Unlock()
+		}
+	}
+}
+
+// content returns how many bytes of text and of bytes are in a value.
+func content(v abi.Value) (n int64) {
+	switch v := v.(type) {
+	case string:
+		n = int64(len(v))
+	case []byte:
+		n = int64(len(v))
+	case []abi.Value:
+		for _, part := range v {
+			n += content(part)
+		}
+	case abi.Variant:
+		n = content(v.Value)
+	}
+	return n
 }

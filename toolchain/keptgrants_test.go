@@ -167,3 +167,57 @@ func TestGrantsAreSpentOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestCutOffIsCharged kills a durable call at every operation that it makes, of a workspace that remembers it and of a folder that does not. Those that the process's end cut off count too.
+func TestCutOffIsCharged(t *testing.T) {
+	t.Parallel()
+	_, chain := newToolchain(t, host.Options{})
+	c := build(t, chain, tool("", `
+		for (let i = 0; i < 12; i++) {
+			try {
+				await env.files.append("log", "0123456789".repeat(100));
+			} catch (e: any) {
+				if (e.code !== "exhausted" && e.code !== "interrupted") throw e;
+			}
+			if (i % 4 === 3) await env.clock.sleep(10);
+		}
+		return (await env.all.read("log")).length / 1000;`))
+	for _, options := range []host.GrantOptions{{Operations: 5}, {Bytes: 5500}} {
+		store, err := workspace.Open(t.Context(), filepath.Join(t.TempDir(), "w.db"), workspace.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		disk, err := workspace.OpenDisk(t.TempDir(), workspace.DiskOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := errors.Join(store.Close(), disk.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+		for _, kind := range []string{"workspace", "folder"} {
+			for kill := 0; ; kill++ {
+				files := store.Workspace(fmt.Sprint(kill))
+				if kind == "folder" {
+					if files, err = disk.Directory().Sub(fmt.Sprint(kill)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				r, _, killed := goesOn(t, c, kill, func(int) host.Env {
+					return host.Env{"files": host.NewGrant(files, options), "all": files, "clock": clock.System()}
+				})
+				var lines int
+				if err := json.Unmarshal(r.Output, &lines); err != nil {
+					t.Fatal(err)
+				}
+				if lines > 5 || !killed && lines != 5 {
+					t.Errorf("a %s with %+v, killed at %d: it has %d lines", kind, options, kill, lines)
+				}
+				if !killed {
+					break
+				}
+			}
+		}
+	}
+}
