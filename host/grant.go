@@ -73,6 +73,7 @@ type Grant struct {
 	running int64
 	since   time.Time
 	stop    func() bool // stops the timer; nil if there is none
+	free    bool        // operations and bytes take nothing: see [call.free]
 }
 
 // GrantUsage is what all calls together have used of a grant. It never exceeds the bounds.
@@ -195,6 +196,8 @@ func (g *Grant) refuses(c cost) *abi.Error {
 	switch o := g.options; {
 	case g.ended != nil:
 		return g.ended
+	case g.free:
+		return nil
 	case o.Operations > 0 && c.operations > o.Operations-g.used.Operations:
 		return abi.Errorf(abi.CodeExhausted, "operations: %d", o.Operations)
 	case o.Bytes > 0 && c.bytes > o.Bytes-g.used.Bytes:
@@ -215,8 +218,10 @@ func spend(grants []*Grant, c cost) *abi.Error {
 		}
 	}
 	for _, g := range grants {
-		g.used.Operations += c.operations
-		g.used.Bytes += c.bytes
+		if !g.free {
+			g.used.Operations += c.operations
+			g.used.Bytes += c.bytes
+		}
 		if g.running += c.running; c.running != 0 && g.options.Time > 0 {
 			g.arm()
 		}

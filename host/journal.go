@@ -529,7 +529,7 @@ func (c *call) consume(op *operation, args []abi.Value) {
 
 // derive executes an operation that makes handles again, so that they get the numbers that they had.
 func (c *call) derive(op *operation, repeat abi.Repeat, binding string, args []abi.Value, logged abi.Value, reps []abi.Rep, resources []*abi.Resource) error {
-	defer c.unspent()()
+	defer c.free()()
 	made := c.derives(op, repeat, args)
 	if len(reps) > 0 {
 		c.handles.next = max(c.handles.next, reps[0]-1)

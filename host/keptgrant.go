@@ -94,23 +94,18 @@ func (c *call) changed(each func(name string, state []byte) error) error {
 	return nil
 }
 
-// unspent has the call's own grants count nothing until the function that it returns is called: for what the call does again, and has counted before.
-func (c *call) unspent() func() {
-	was := make([]GrantUsage, len(c.grants))
-	count := func(i int, u GrantUsage) {
-		k := c.grants[i]
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		was[i], k.used.Operations, k.used.Bytes = k.used, u.Operations, u.Bytes
-	}
-	for i := range c.grants {
-		count(i, GrantUsage{})
-	}
-	return func() {
-		for i := range c.grants {
-			count(i, was[i])
+// free has the call's own grants take nothing until the function that it returns is called: for what the call does again, and has counted before. Nothing else happens
+// meanwhile, because the call is still answered from its log.
+func (c *call) free() func() {
+	set := func(free bool) {
+		for _, k := range c.grants { // the same grant may be there under several names
+			k.mu.Lock()
+			k.free = free
+			k.mu.Unlock()
 		}
 	}
+	set(true)
+	return func() { set(false) }
 }
 
 // charge has the call's own grants count an operation that began in a process which ended before it logged what the operation took: the bytes that it was given, and none that it moved besides. Nobody knows

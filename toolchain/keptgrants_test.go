@@ -168,6 +168,47 @@ func TestGrantsAreSpentOnce(t *testing.T) {
 	}
 }
 
+// TestGrantsOfTwoNames kills a durable call again and again that derives handles through a grant with two names. What it made again does not give it back what it has used.
+func TestGrantsOfTwoNames(t *testing.T) {
+	t.Parallel()
+	store, err := workspace.Open(t.Context(), filepath.Join(t.TempDir(), "w.db"), workspace.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	_, chain := newToolchain(t, host.Options{})
+	c := build(t, chain, tool("", `
+		await env.files.makeDirectory("a");
+		let made = 0;
+		for (let i = 0; i < 12; i++) {
+			try {
+				await env.files.subdirectory("a").makeDirectory("b" + i);
+				made++;
+			} catch (e: any) {
+				if (e.code !== "exhausted") throw e;
+			}
+		}
+		await env.clock.sleep(10);
+		return made;`))
+	for kill := 0; ; kill++ {
+		files := store.Workspace(fmt.Sprint(kill))
+		r, _, killed := goesOn(t, c, kill, func(int) host.Env {
+			g := host.NewGrant(files, host.GrantOptions{Operations: 11})
+			return host.Env{"files": g, "more": g, "clock": clock.System()}
+		})
+		if string(r.Output) != "5" {
+			t.Errorf("killed at %d: made %s directories", kill, r.Output)
+		}
+		if !killed {
+			break
+		}
+	}
+}
+
 // TestCutOffIsCharged kills a durable call at every operation that it makes, of a workspace that remembers it and of a folder that does not. Those that the process's end cut off count too.
 func TestCutOffIsCharged(t *testing.T) {
 	t.Parallel()
