@@ -24,6 +24,13 @@ import (
 	"github.com/stilehost/stile/host"
 )
 
+// untilDue waits until a call that sleeps for a time goes on.
+func untilDue(asleep *host.AsleepError) {
+	for _, w := range asleep.Waits {
+		<-time.After(time.Until(w.At))
+	}
+}
+
 // TestLimitsAreKept has durable calls use as much as they can of what a call may use, while they sleep, are killed, and go on with lower limits. In all, they get what a call gets that does neither.
 func TestLimitsAreKept(t *testing.T) {
 	t.Parallel()
@@ -111,13 +118,13 @@ func TestLimitsAreKept(t *testing.T) {
 				let used = 0;
 				for (let i = 0; i < 8; i++) {
 					try { `+row.use+` used++; } catch (e: any) { if (!["exhausted", "interrupted", "unavailable", "too-large"].includes(e.code)) throw e; }
-					if (i % 3 == 2) { await env.clock.sleep(10); await env.clock.sleep(10); }
+					if (i % 3 == 2) { await env.clock.sleep(input.wait); await env.clock.sleep(input.wait); }
 				}
 				return used;`))
 		}
 		request := func(uses int64) host.Request {
 			return host.Request{
-				Tool: "t", Input: fmt.Appendf(nil, `{"url":%q}`, server.URL), Limits: host.Limits{Wall: time.Minute},
+				Tool: "t", Input: fmt.Appendf(nil, `{"url":%q,"wait":10}`, server.URL), Limits: host.Limits{Wall: time.Minute},
 				Env: host.Env{"it": row.bind(uses), "tools": box, "clock": clock.System()},
 			}
 		}
@@ -155,16 +162,17 @@ func TestLimitsAreKept(t *testing.T) {
 			}
 			// The limit is lower when it goes on.
 			d := host.Durable{Run: "lower", Idle: time.Millisecond, Journal: &logged{kill: 1 << 30}}
-			for i := range 10 {
+			for i := 0; ; i++ {
 				r := request(1)
 				if i == 0 {
 					r = request(most)
 				}
-				r.Durable = &d
+				r.Durable, r.Input = &d, fmt.Appendf(nil, `{"url":%q,"wait":200}`, server.URL) // long enough to sleep each time
 				result, err := hosts[i%2].Do(t.Context(), r)
 				asleep, ok := errors.AsType[*host.AsleepError](err)
 				if ok {
 					d.State = asleep.State
+					untilDue(asleep)
 					continue
 				}
 				if err != nil || i == 0 {

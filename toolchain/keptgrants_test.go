@@ -38,6 +38,7 @@ func goesOn(t *testing.T, c *host.Component, kill int, env func(process int) hos
 		if asleep, ok := errors.AsType[*host.AsleepError](err); ok {
 			slept++
 			d.State, d.Log, kill = asleep.State, nil, l.kill
+			untilDue(asleep)
 			continue
 		}
 		if !errors.Is(err, errKilled) {
@@ -120,7 +121,7 @@ func TestGrantsEndOnce(t *testing.T) {
 		await env.it.get("n");
 		const said = [];
 		for (let i = 0; i < 3; i++) {
-			await env.clock.sleep(10);
+			await env.clock.sleep(100);
 			try { await env.it.get("n"); said.push("well"); } catch (e: any) { said.push(e.code); }
 		}
 		return said.join();`))
