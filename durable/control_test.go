@@ -303,7 +303,9 @@ func TestCancelKilled(t *testing.T) {
 	for ended := 0; ended < 4; kills++ {
 		kill := worker(t, s.dir, s.cacheDir, s.keyDir)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(200+20*kills))*time.Millisecond)
-		_, _ = s.runs.Wait(ctx, runs[3])
+		for _, name := range runs[:4] {
+			_, _ = s.runs.Wait(ctx, name)
+		}
 		cancel()
 		kill()
 		ended = 0
