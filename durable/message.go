@@ -155,9 +155,10 @@ func (r *Runs) deliver(ctx context.Context, c *sqlite.Conn, w row, mailbox strin
 		return false, &EndedError{w.name, w.state}
 	case len(m.Data) > MaxMessage:
 		return false, &MessageError{fmt.Sprintf("the message has %d bytes; %d are allowed", len(m.Data), MaxMessage)}
-	case nestedTooDeep(m.Data):
-		return false, &MessageError{"the message is nested too deep: more than 10000 lists and objects in one another"}
 	case !json.Valid(m.Data) || !utf8.Valid(m.Data):
+		if nestedTooDeep(m.Data) {
+			return false, &MessageError{"the message is nested too deep: more than 10000 lists and objects in one another"}
+		}
 		return false, &MessageError{"the message is not JSON"}
 	case len(m.Key) > maxKey || !utf8.ValidString(m.Key):
 		return false, &MessageError{fmt.Sprintf("the key of a message must be text of at most %d bytes", maxKey)}

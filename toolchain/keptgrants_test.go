@@ -137,9 +137,9 @@ func TestGrantsEndOnce(t *testing.T) {
 	}
 }
 
-// TestGrantsAreSpentOnce kills a durable call again and again after it has derived handles, which are made again each time. A grant that is just enough for all of it stays so.
-func TestGrantsAreSpentOnce(t *testing.T) {
-	t.Parallel()
+// openWorkspaces opens a store of workspaces that ends with the test.
+func openWorkspaces(t *testing.T) *workspace.Store {
+	t.Helper()
 	store, err := workspace.Open(t.Context(), filepath.Join(t.TempDir(), "w.db"), workspace.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -149,6 +149,13 @@ func TestGrantsAreSpentOnce(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return store
+}
+
+// TestGrantsAreSpentOnce kills a durable call again and again after it has derived handles, which are made again each time. A grant that is just enough for all of it stays so.
+func TestGrantsAreSpentOnce(t *testing.T) {
+	t.Parallel()
+	store := openWorkspaces(t)
 	_, chain := newToolchain(t, host.Options{})
 	c := build(t, chain, tool("", `
 		await env.files.makeDirectory("a");
@@ -172,15 +179,7 @@ func TestGrantsAreSpentOnce(t *testing.T) {
 // TestGrantsOfTwoNames kills a durable call again and again that derives handles through a grant with two names. What it made again does not give it back what it has used.
 func TestGrantsOfTwoNames(t *testing.T) {
 	t.Parallel()
-	store, err := workspace.Open(t.Context(), filepath.Join(t.TempDir(), "w.db"), workspace.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	store := openWorkspaces(t)
 	_, chain := newToolchain(t, host.Options{})
 	c := build(t, chain, tool("", `
 		await env.files.makeDirectory("a");
